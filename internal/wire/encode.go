@@ -1,0 +1,85 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Limits of what a decoder takes from the other side.
+const (
+	// MaxPayload is the largest NATS message, 8 MiB (B-95); headers count towards it.
+	MaxPayload = 8 << 20
+	// MaxInventory is the largest inventory after decompression, in bytes: 50,000 pods are near 40 MiB.
+	MaxInventory = 96 << 20
+	// MaxMessage is the largest message of any other kind, in bytes.
+	MaxMessage = 64 << 10
+	// MaxObjects is the largest number of objects in one list of an inventory.
+	MaxObjects = 100_000
+	// MaxName is the longest name, slug, UID or reason, in bytes.
+	MaxName = 253
+)
+
+// ErrMalformed marks a message that breaks its form or a limit; its text names which.
+var ErrMalformed = errors.New("malformed message")
+
+// EncodeInventory compresses an inventory for the wire.
+func EncodeInventory(inv *Inventory) ([]byte, error) {
+	var buf bytes.Buffer
+	zw, err := zstd.NewWriter(&buf, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		return nil, fmt.Errorf("open the compressor: %w", err)
+	}
+	if err := json.NewEncoder(zw).Encode(inv); err != nil {
+		return nil, fmt.Errorf("encode inventory: %w", err)
+	}
+	if err := zw.Close(); err != nil {
+		return nil, fmt.Errorf("compress inventory: %w", err)
+	}
+	return buf.Bytes(), nil
+}
+
+// DecodeInventory reads what EncodeInventory wrote. It holds the message to the limits of this package
+// and answers ErrMalformed for anything else.
+func DecodeInventory(data []byte) (*Inventory, error) {
+	if len(data) > MaxPayload {
+		return nil, fmt.Errorf("%w: inventory has %d bytes, %d are allowed", ErrMalformed, len(data), MaxPayload)
+	}
+	zr, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxInventory), zstd.WithDecoderMaxWindow(8<<20))
+	if err != nil {
+		return nil, fmt.Errorf("%w: inventory: %w", ErrMalformed, err)
+	}
+	defer zr.Close()
+	limited := &io.LimitedReader{R: zr, N: MaxInventory + 1}
+	dec := json.NewDecoder(limited)
+	var inv Inventory
+	if err := dec.Decode(&inv); err != nil {
+		if limited.N <= 0 {
+			return nil, fmt.Errorf("%w: inventory is larger than %d bytes after decompression", ErrMalformed, MaxInventory)
+		}
+		return nil, fmt.Errorf("%w: inventory: %w", ErrMalformed, err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: inventory: bytes after the end", ErrMalformed)
+	}
+	if err := inv.Validate(); err != nil {
+		return nil, err
+	}
+	return &inv, nil
+}
+
+// Decode reads a small JSON message, such as a Heartbeat, into v, and answers ErrMalformed where it
+// does not fit.
+func Decode(data []byte, v any) error {
+	if len(data) > MaxMessage {
+		return fmt.Errorf("%w: %d bytes, %d are allowed", ErrMalformed, len(data), MaxMessage)
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Validate holds an inventory to this package's limits: what the database could not store, or what no
+// API server would have answered, is refused as a whole with ErrMalformed.
+func (inv *Inventory) Validate() error {
+	switch {
+	case inv.Epoch < 1 || inv.Sync < 1:
+		return fmt.Errorf("%w: inventory has epoch %d and sync %d, both start at 1", ErrMalformed, inv.Epoch, inv.Sync)
+	case inv.ClusterUID == "":
+		return fmt.Errorf("%w: inventory has no clusterUid", ErrMalformed)
+	}
+	for _, s := range []string{inv.ClusterName, inv.ClusterSlug, inv.ClusterUID, inv.Cluster.Version, inv.Cluster.Platform, inv.Cluster.Provider} {
+		if err := checkText("inventory", s, 4*MaxName); err != nil {
+			return err
+		}
+	}
+	if len(inv.Kinds) > 64 {
+		return fmt.Errorf("%w: inventory reports %d kinds, 64 are allowed", ErrMalformed, len(inv.Kinds))
+	}
+	for _, k := range inv.Kinds {
+		if err := checkText("kind report", k.Message, 4<<10); err != nil {
+			return err
+		}
+	}
+	return firstError(
+		checkList(KindNodes, inv.Nodes, func(n *Node) *Meta { return &n.Meta }),
+		checkList(KindNamespaces, inv.Namespaces, func(n *Namespace) *Meta { return &n.Meta }),
+		checkList("workloads", inv.Workloads, func(w *Workload) *Meta { return &w.Meta }),
+		checkList(KindPods, inv.Pods, func(p *Pod) *Meta { return &p.Meta }),
+		checkList(KindServices, inv.Services, func(s *Service) *Meta { return &s.Meta }),
+		checkList(KindEvents, inv.Events, func(e *Event) *Meta { return &e.Meta }),
+	)
+}
+
+func checkList[T any](kind Kind, list []T, meta func(*T) *Meta) error {
+	if len(list) > MaxObjects {
+		return fmt.Errorf("%w: %s has %d objects, %d are allowed", ErrMalformed, kind, len(list), MaxObjects)
+	}
+	for i := range list {
+		m := meta(&list[i])
+		if m.Name == "" {
+			return fmt.Errorf("%w: %s: object %d has no name", ErrMalformed, kind, i)
+		}
+		for _, s := range []string{m.Name, m.Namespace, m.UID} {
+			if err := checkText(string(kind), s, MaxName); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkText refuses what PostgreSQL would not store: NUL, and text that is not UTF-8.
+func checkText(where, s string, limit int) error {
+	switch {
+	case len(s) > limit:
+		return fmt.Errorf("%w: %s: a text of %d bytes, %d are allowed", ErrMalformed, where, len(s), limit)
+	case !utf8.ValidString(s):
+		return fmt.Errorf("%w: %s: text is not UTF-8", ErrMalformed, where)
+	case strings.IndexByte(s, 0) >= 0:
+		return fmt.Errorf("%w: %s: text holds a NUL byte", ErrMalformed, where)
+	}
+	return nil
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
