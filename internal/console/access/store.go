@@ -1,0 +1,65 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrNotFound is what a Store answers for a row that is not there.
+var ErrNotFound = errors.New("not found")
+
+// Account is what is needed of a user to let them in.
+type Account struct {
+	UserID       string
+	Email        string
+	Name         string
+	PasswordHash string
+	Active       bool
+}
+
+// APIToken lets a program act as its owner. Only the hash of the token is kept.
+type APIToken struct {
+	ID         string
+	UserID     string
+	Name       string
+	Prefix     string // the first characters, to tell tokens apart on a page
+	CreatedAt  time.Time
+	ExpiresAt  time.Time // zero: no end
+	LastUsedAt time.Time
+	RevokedAt  time.Time
+}
+
+// Session is a signed-in browser. Token is a hash; the plain value lives in the cookie alone.
+type Session struct {
+	TokenHash string
+	Data      []byte
+	ExpiresAt time.Time
+}
+
+// Store is what this package needs of the database.
+type Store interface {
+	// AccountByEmail finds a user by the folded e-mail address.
+	AccountByEmail(ctx context.Context, folded string) (Account, error)
+	Account(ctx context.Context, userID string) (Account, error)
+	// Grants lists the permissions of a user's roles with their scopes.
+	Grants(ctx context.Context, userID string) ([]Grant, error)
+
+	InsertAPIToken(ctx context.Context, t APIToken, hash []byte) error
+	APITokenByHash(ctx context.Context, hash []byte) (APIToken, error)
+	APITokens(ctx context.Context, userID string) ([]APIToken, error)
+	RevokeAPIToken(ctx context.Context, userID, id string, at time.Time) error
+	// TouchAPIToken records a use; called at most once a minute for a token.
+	TouchAPIToken(ctx context.Context, id string, at time.Time) error
+
+	PutSession(ctx context.Context, s Session, userID string) error
+	Session(ctx context.Context, tokenHash string, now time.Time) (Session, error)
+	DeleteSession(ctx context.Context, tokenHash string) error
+	DeleteExpiredSessions(ctx context.Context, now time.Time) error
+
+	// CountAttempts counts the failed sign-ins under key since the given time; RecordAttempt adds one
+	// and forgets those before the given time; ClearAttempts forgets all.
+	CountAttempts(ctx context.Context, key string, since time.Time) (int, error)
+	RecordAttempt(ctx context.Context, key string, at, forgetBefore time.Time) error
+	ClearAttempts(ctx context.Context, key string) error
+}

@@ -1,0 +1,126 @@
+// Package fleet owns the agents: their identity, their credential, when each was last heard, and what
+// they reported of themselves. What an agent reports is evidence; freshness is judged by the time at
+// which console received it.
+package fleet
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit"
+	"prxm.uz/proxima/internal/wire"
+)
+
+// StaleAfter is how old a heartbeat may be before a collector counts as silent.
+const StaleAfter = 5 * time.Minute
+
+// PresenceEvery is how often every replica publishes its status.
+const PresenceEvery = 30 * time.Second
+
+// ErrNotFound is what a Store answers for an agent that is not there.
+var ErrNotFound = errors.New("agent not found")
+
+// Type is the type of an agent.
+type Type string
+
+// The types of agents.
+const (
+	TypeCollector   Type = "collector"
+	TypeNodeMonitor Type = "k8s-node-monitor"
+	TypeHost        Type = "host"
+)
+
+// Types lists every type.
+func Types() []Type { return []Type{TypeCollector, TypeNodeMonitor, TypeHost} }
+
+// Agent is one enrolled process. (EnvironmentID, Type, ClusterSlug, Name) is unique.
+type Agent struct {
+	ID            string
+	ClientID      string
+	EnvironmentID string
+	Type          Type
+	ClusterSlug   string // "" for host agents
+	Name          string
+	// PublicKey is the agent's nkey, which its credential is bound to. It is "" after the identity
+	// was released: the next enrolment under the name binds a new one.
+	PublicKey  string
+	EnrolledBy string // install token id
+	EnrolledAt time.Time
+	Version    string
+	Capability int
+
+	Template            int // number of the permission template of its credential
+	CredentialIssuedAt  time.Time
+	CredentialExpiresAt time.Time
+	RevokedAt           time.Time // zero: not revoked
+	ReleasedAt          time.Time // zero: not released
+
+	// HeartbeatAt and PresenceAt are when console received the last heartbeat and the last status.
+	HeartbeatAt time.Time
+	PresenceAt  time.Time
+	Role        wire.Role // as its last status said
+	// ReportedSync is what it last said of its own syncs.
+	ReportedSync *wire.SyncInfo
+	// PublishedSlug is a slug other than ClusterSlug under which it published; the inventory was
+	// dropped.
+	PublishedSlug   string
+	PublishedSlugAt time.Time
+	// SyncIntervalSeconds is the agent's own interval, for display only.
+	SyncIntervalSeconds int64
+}
+
+// Presence is one received status.
+type Presence struct {
+	AgentID    string
+	ReceivedAt time.Time
+	Status     wire.Status
+}
+
+// Pulse is one received heartbeat.
+type Pulse struct {
+	AgentID    string
+	ReceivedAt time.Time
+	Heartbeat  wire.Heartbeat
+}
+
+// Filter narrows a list of agents; zero fields do not.
+type Filter struct {
+	Type          Type
+	ClientID      string
+	EnvironmentID string
+	ClusterSlug   string
+	Reach         access.Reach
+	// ExcludeCollectors leaves out collectors: the Hosts page.
+	ExcludeCollectors bool
+	Limit             int // 1 to 1000
+	Offset            int
+}
+
+// Tx is what this package needs of a transaction.
+type Tx interface {
+	audit.Tx
+	Agent(ctx context.Context, id string) (Agent, error)
+	RevokeAgent(ctx context.Context, id string, at time.Time) error
+	// ReleaseAgent clears the key, so that the next enrolment under the same name binds a new one.
+	ReleaseAgent(ctx context.Context, id string, at time.Time) error
+	DeleteAgent(ctx context.Context, id string) error
+}
+
+// Store is where agents are kept.
+type Store interface {
+	InTx(ctx context.Context, f func(Tx) error) error
+	Agent(ctx context.Context, id string) (Agent, error)
+	// Agents lists agents by name, with the number of all that match.
+	Agents(ctx context.Context, f Filter) ([]Agent, int, error)
+	// RecordPresence and RecordPulses write a batch in one transaction; unknown or revoked agents are
+	// passed over. A row is never moved back in time.
+	RecordPresence(ctx context.Context, batch []Presence) error
+	RecordPulses(ctx context.Context, batch []Pulse) error
+	// RenewCredential writes the new credential's times and template.
+	RenewCredential(ctx context.Context, id string, template int, issuedAt, expiresAt time.Time) error
+	RecordPublishedSlug(ctx context.Context, id, slug string, at time.Time) error
+	// Revoked lists the public keys of agents that were revoked or deleted since the given time.
+	Revoked(ctx context.Context, since time.Time) (map[string]time.Time, error)
+}

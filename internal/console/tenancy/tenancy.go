@@ -1,0 +1,104 @@
+// Package tenancy owns clients, their environments, the people and the roles: who belongs to what. It
+// refuses names that another row holds and acts that the caller's grants do not cover.
+package tenancy
+
+import (
+	"context"
+	"time"
+
+	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit"
+)
+
+// Client is an organisation whose clusters are looked after.
+type Client struct {
+	ID        string
+	Name      string
+	CreatedAt time.Time
+}
+
+// Environment is one environment of a client, such as prod.
+type Environment struct {
+	ID        string
+	ClientID  string
+	Name      string
+	CreatedAt time.Time
+}
+
+// User is a person who signs in. PasswordHash is an argon2id string.
+type User struct {
+	ID           string
+	Email        string // as typed; unique after folding its case
+	Name         string
+	PasswordHash string
+	Active       bool
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+}
+
+// Role is a named set of permissions. Built-in roles cannot be changed.
+type Role struct {
+	ID          string
+	Name        string
+	BuiltIn     bool
+	Permissions []access.Permission
+	CreatedAt   time.Time
+}
+
+// Assignment gives a role to a user on a scope.
+type Assignment struct {
+	ID        string
+	UserID    string
+	RoleID    string
+	RoleName  string
+	Scope     access.Scope
+	CreatedAt time.Time
+}
+
+// Tx is what this package needs of a transaction. Lookups answer ErrNotFound, inserts ErrTaken where a
+// unique name is held by another row.
+type Tx interface {
+	audit.Tx
+
+	InsertClient(ctx context.Context, c Client) error
+	UpdateClient(ctx context.Context, c Client) error
+	Client(ctx context.Context, id string) (Client, error)
+	InsertEnvironment(ctx context.Context, e Environment) error
+	Environment(ctx context.Context, id string) (Environment, error)
+
+	InsertUser(ctx context.Context, u User) error
+	UpdateUser(ctx context.Context, u User) error
+	User(ctx context.Context, id string) (User, error)
+	CountUsers(ctx context.Context) (int, error)
+	// CountAdministrators counts active users who hold users:write on the whole console.
+	CountAdministrators(ctx context.Context) (int, error)
+	DeleteSessionsOfUser(ctx context.Context, userID string) error
+
+	InsertRole(ctx context.Context, r Role) error
+	UpdateRole(ctx context.Context, r Role) error
+	DeleteRole(ctx context.Context, id string) error // ErrInUse while assigned
+	Role(ctx context.Context, id string) (Role, error)
+	RoleByName(ctx context.Context, name string) (Role, error)
+
+	InsertAssignment(ctx context.Context, a Assignment) error
+	DeleteAssignment(ctx context.Context, userID, id string) error
+}
+
+// Store is where clients, environments, users and roles are kept. InTx runs f in one serializable
+// transaction and may run it again; f must have no effect outside of it.
+type Store interface {
+	InTx(ctx context.Context, f func(Tx) error) error
+
+	Client(ctx context.Context, id string) (Client, error)
+	// Clients lists the clients that reach touches, by name.
+	Clients(ctx context.Context, reach access.Reach) ([]Client, error)
+	Environment(ctx context.Context, id string) (Environment, error)
+	// Environments lists the environments of one client that reach covers, by name; an empty clientID
+	// lists those of every client.
+	Environments(ctx context.Context, clientID string, reach access.Reach) ([]Environment, error)
+	Users(ctx context.Context) ([]User, error)
+	User(ctx context.Context, id string) (User, error)
+	Roles(ctx context.Context) ([]Role, error)
+	Role(ctx context.Context, id string) (Role, error)
+	Assignments(ctx context.Context, userID string) ([]Assignment, error)
+}
