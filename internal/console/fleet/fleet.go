@@ -105,7 +105,7 @@ type Tx interface {
 	RevokeAgent(ctx context.Context, id string, at time.Time) error
 	// ReleaseAgent clears the key, so that the next enrolment under the same name binds a new one.
 	ReleaseAgent(ctx context.Context, id string, at time.Time) error
-	DeleteAgent(ctx context.Context, id string) error
+	DeleteAgent(ctx context.Context, id string, at time.Time) error
 }
 
 // Store is where agents are kept.

@@ -200,7 +200,8 @@ type Tx interface {
 	ApplyObjects(ctx context.Context, ch Change) error
 	// NextEpoch counts up the epoch of (environment, slug) and returns it; the first is 1.
 	NextEpoch(ctx context.Context, environmentID, slug string) (int64, error)
-	DeleteCluster(ctx context.Context, id string) error
+	// DeleteCluster also archives the attempt on its (environment, slug).
+	DeleteCluster(ctx context.Context, id string, at time.Time) error
 }
 
 // Stored is what the diff needs to know of a stored object.

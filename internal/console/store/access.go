@@ -1,0 +1,163 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/store/internal/dbtype"
+	"prxm.uz/proxima/internal/console/store/internal/sqlgen"
+)
+
+// Access returns the store of package access.
+func (db *DB) Access() access.Store { return accessStore{db} }
+
+type accessStore struct{ db *DB }
+
+func accessErrors() sentinels { return sentinels{missing: access.ErrNotFound} }
+
+func accountFrom(u sqlgen.User) access.Account {
+	return access.Account{UserID: u.ID, Email: u.Email, Name: u.Name, PasswordHash: u.PasswordHash, Active: u.Active}
+}
+
+func (s accessStore) AccountByEmail(ctx context.Context, folded string) (access.Account, error) {
+	u, err := s.db.read.UserByEmail(ctx, fold(folded))
+	return accountFrom(u), accessErrors().translate(err, "account by e-mail")
+}
+
+func (s accessStore) Account(ctx context.Context, userID string) (access.Account, error) {
+	u, err := s.db.read.User(ctx, userID)
+	return accountFrom(u), accessErrors().translate(err, "account "+userID)
+}
+
+func (s accessStore) Grants(ctx context.Context, userID string) ([]access.Grant, error) {
+	found, err := s.db.read.Grants(ctx, userID)
+	if err != nil {
+		return nil, accessErrors().translate(err, "grants of "+userID)
+	}
+	var grants []access.Grant
+	last := ""
+	for _, row := range found {
+		if row.ID != last {
+			grants = append(grants, access.Grant{Role: row.RoleName, Scope: scopeFrom(row.ClientID, row.EnvironmentID)})
+			last = row.ID
+		}
+		g := &grants[len(grants)-1]
+		g.Permissions = append(g.Permissions, access.Permission(row.Permission))
+	}
+	return grants, nil
+}
+
+func scopeFrom(clientID, environmentID dbtype.Text) access.Scope {
+	return access.Scope{ClientID: string(clientID), EnvironmentID: string(environmentID)}
+}
+
+func apiTokenFrom(t sqlgen.ApiToken) access.APIToken {
+	return access.APIToken{
+		ID: t.ID, UserID: t.UserID, Name: t.Name, Prefix: t.Prefix, CreatedAt: t.CreatedAt.Time,
+		ExpiresAt: t.ExpiresAt.Time, LastUsedAt: t.LastUsedAt.Time, RevokedAt: t.RevokedAt.Time,
+	}
+}
+
+// InsertAPIToken answers ErrNotFound where the user is not there.
+func (s accessStore) InsertAPIToken(ctx context.Context, token access.APIToken, hash []byte) error {
+	return s.db.inTx(ctx, func(t *tx) error {
+		n, err := t.q.InsertAPIToken(ctx, sqlgen.InsertAPITokenParams{
+			ID: token.ID, UserID: token.UserID, Name: token.Name, Prefix: token.Prefix, Hash: hash,
+			CreatedAt: dbtype.At(token.CreatedAt), ExpiresAt: dbtype.At(token.ExpiresAt),
+			LastUsedAt: dbtype.At(token.LastUsedAt), RevokedAt: dbtype.At(token.RevokedAt),
+		})
+		return accessErrors().inserted(n, err, "insert API token "+token.ID)
+	})
+}
+
+func (s accessStore) APITokenByHash(ctx context.Context, hash []byte) (access.APIToken, error) {
+	t, err := s.db.read.APITokenByHash(ctx, hash)
+	return apiTokenFrom(t), accessErrors().translate(err, "API token by hash")
+}
+
+func (s accessStore) APITokens(ctx context.Context, userID string) ([]access.APIToken, error) {
+	found, err := s.db.read.APITokens(ctx, userID)
+	return each(found, apiTokenFrom), accessErrors().translate(err, "API tokens of "+userID)
+}
+
+func (s accessStore) RevokeAPIToken(ctx context.Context, userID, id string, at time.Time) error {
+	return s.db.inTx(ctx, func(t *tx) error {
+		n, err := t.q.RevokeAPIToken(ctx, sqlgen.RevokeAPITokenParams{UserID: userID, ID: id, RevokedAt: dbtype.At(at)})
+		return accessErrors().changed(n, err, "revoke API token "+id)
+	})
+}
+
+func (s accessStore) TouchAPIToken(ctx context.Context, id string, at time.Time) error {
+	return s.db.inTx(ctx, func(t *tx) error {
+		err := t.q.TouchAPIToken(ctx, sqlgen.TouchAPITokenParams{ID: id, LastUsedAt: dbtype.At(at)})
+		return accessErrors().translate(err, "touch API token "+id)
+	})
+}
+
+func (s accessStore) PutSession(ctx context.Context, session access.Session, userID string) error {
+	return s.db.inTx(ctx, func(t *tx) error {
+		err := t.q.PutSession(ctx, sqlgen.PutSessionParams{
+			TokenHash: session.TokenHash, UserID: dbtype.Text(userID), Data: notNil(session.Data), ExpiresAt: dbtype.At(session.ExpiresAt),
+		})
+		errs := accessErrors()
+		errs.inUse = errs.missing // the user is not there
+		return errs.translate(err, "put a session")
+	})
+}
+
+func (s accessStore) Session(ctx context.Context, tokenHash string, now time.Time) (access.Session, error) {
+	found, err := s.db.read.Session(ctx, sqlgen.SessionParams{TokenHash: tokenHash, ExpiresAt: dbtype.At(now)})
+	return access.Session{TokenHash: found.TokenHash, Data: found.Data, ExpiresAt: found.ExpiresAt.Time},
+		accessErrors().translate(err, "session")
+}
+
+func (s accessStore) DeleteSession(ctx context.Context, tokenHash string) error {
+	return s.db.inTx(ctx, func(t *tx) error {
+		return accessErrors().translate(t.q.DeleteSession(ctx, tokenHash), "delete a session")
+	})
+}
+
+func (s accessStore) DeleteExpiredSessions(ctx context.Context, now time.Time) error {
+	return s.db.inTx(ctx, func(t *tx) error {
+		return accessErrors().translate(t.q.DeleteExpiredSessions(ctx, dbtype.At(now)), "delete expired sessions")
+	})
+}
+
+func (s accessStore) CountAttempts(ctx context.Context, key string, since time.Time) (int, error) {
+	n, err := s.db.read.CountSignInAttempts(ctx, sqlgen.CountSignInAttemptsParams{AttemptKey: key, FailedAt: from(since)})
+	return int(n), accessErrors().translate(err, "count sign-in attempts")
+}
+
+func (s accessStore) RecordAttempt(ctx context.Context, key string, at, forgetBefore time.Time) error {
+	return s.db.inTx(ctx, func(t *tx) error {
+		if err := t.q.DeleteOldSignInAttempts(ctx, sqlgen.DeleteOldSignInAttemptsParams{AttemptKey: key, FailedAt: dbtype.At(forgetBefore)}); err != nil {
+			return accessErrors().translate(err, "forget sign-in attempts")
+		}
+		err := t.q.InsertSignInAttempt(ctx, sqlgen.InsertSignInAttemptParams{AttemptKey: key, FailedAt: dbtype.At(at)})
+		return accessErrors().translate(err, "record a sign-in attempt")
+	})
+}
+
+func (s accessStore) ClearAttempts(ctx context.Context, key string) error {
+	return s.db.inTx(ctx, func(t *tx) error {
+		return accessErrors().translate(t.q.DeleteSignInAttempts(ctx, key), "clear sign-in attempts")
+	})
+}
+
+// each converts a list of rows.
+func each[R, D any](found []R, convert func(R) D) []D {
+	all := make([]D, len(found))
+	for i, row := range found {
+		all[i] = convert(row)
+	}
+	return all
+}
+
+// from is a lower bound: the zero time would be NULL, which compares to nothing.
+func from(t time.Time) dbtype.Time {
+	if t.IsZero() {
+		return dbtype.At(time.UnixMicro(0))
+	}
+	return dbtype.At(t)
+}

@@ -1,0 +1,48 @@
+-- name: InsertAPIToken :execrows
+INSERT INTO api_tokens (id, user_id, name, prefix, hash, created_at, expires_at, last_used_at, revoked_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT DO NOTHING;
+
+-- name: APITokenByHash :one
+SELECT * FROM api_tokens WHERE hash = $1;
+
+-- name: APITokens :many
+SELECT * FROM api_tokens WHERE user_id = $1 ORDER BY created_at DESC, id;
+
+-- name: RevokeAPIToken :execrows
+-- A second revocation keeps the time of the first.
+UPDATE api_tokens SET revoked_at = COALESCE(revoked_at, sqlc.arg(revoked_at))
+WHERE user_id = sqlc.arg(user_id) AND id = sqlc.arg(id);
+
+-- name: TouchAPIToken :exec
+UPDATE api_tokens SET last_used_at = sqlc.arg(last_used_at)
+WHERE id = sqlc.arg(id) AND (last_used_at IS NULL OR last_used_at < sqlc.arg(last_used_at));
+
+-- name: PutSession :exec
+INSERT INTO sessions (token_hash, user_id, data, expires_at) VALUES ($1, $2, $3, $4)
+ON CONFLICT (token_hash) DO UPDATE
+SET user_id = excluded.user_id, data = excluded.data, expires_at = excluded.expires_at;
+
+-- name: Session :one
+SELECT * FROM sessions WHERE token_hash = $1 AND expires_at > $2;
+
+-- name: DeleteSession :exec
+DELETE FROM sessions WHERE token_hash = $1;
+
+-- name: DeleteSessionsOfUser :exec
+DELETE FROM sessions WHERE user_id = $1;
+
+-- name: DeleteExpiredSessions :exec
+DELETE FROM sessions WHERE expires_at <= $1;
+
+-- name: CountSignInAttempts :one
+SELECT COUNT(*) FROM sign_in_attempts WHERE attempt_key = $1 AND failed_at >= $2;
+
+-- name: InsertSignInAttempt :exec
+INSERT INTO sign_in_attempts (attempt_key, failed_at) VALUES ($1, $2);
+
+-- name: DeleteOldSignInAttempts :exec
+DELETE FROM sign_in_attempts WHERE attempt_key = $1 AND failed_at < $2;
+
+-- name: DeleteSignInAttempts :exec
+DELETE FROM sign_in_attempts WHERE attempt_key = $1;

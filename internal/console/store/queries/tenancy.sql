@@ -1,0 +1,102 @@
+-- name: InsertClient :execrows
+INSERT INTO clients (id, name, name_folded, created_at) VALUES ($1, $2, $3, $4)
+ON CONFLICT DO NOTHING;
+
+-- name: UpdateClient :execrows
+UPDATE clients SET name = $2, name_folded = $3 WHERE id = $1;
+
+-- name: Client :one
+SELECT * FROM clients WHERE id = $1;
+
+-- name: InsertEnvironment :execrows
+INSERT INTO environments (id, client_id, name, name_folded, created_at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT DO NOTHING;
+
+-- name: Environment :one
+SELECT * FROM environments WHERE id = $1;
+
+-- name: InsertUser :execrows
+INSERT INTO users (id, email, email_folded, name, password_hash, active, created_at, updated_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT DO NOTHING;
+
+-- name: UpdateUser :execrows
+UPDATE users
+SET email = $2, email_folded = $3, name = $4, password_hash = $5, active = $6, updated_at = $7
+WHERE id = $1;
+
+-- name: User :one
+SELECT * FROM users WHERE id = $1;
+
+-- name: UserByEmail :one
+SELECT * FROM users WHERE email_folded = $1;
+
+-- name: Users :many
+SELECT * FROM users ORDER BY email_folded;
+
+-- name: CountUsers :one
+SELECT COUNT(*) FROM users;
+
+-- name: CountHoldersEverywhere :one
+-- Active users who hold a permission on the whole console.
+SELECT COUNT(DISTINCT u.id)
+FROM users u
+JOIN role_assignments a ON a.user_id = u.id
+JOIN role_permissions p ON p.role_id = a.role_id
+WHERE u.active AND a.client_id IS NULL AND p.permission = sqlc.arg(permission);
+
+-- name: InsertRole :execrows
+INSERT INTO roles (id, name, name_folded, built_in, created_at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT DO NOTHING;
+
+-- name: UpdateRole :execrows
+UPDATE roles SET name = $2, name_folded = $3 WHERE id = $1;
+
+-- name: DeleteRole :execrows
+DELETE FROM roles WHERE id = $1;
+
+-- name: Role :one
+SELECT * FROM roles WHERE id = $1;
+
+-- name: RoleByName :one
+SELECT * FROM roles WHERE name_folded = $1;
+
+-- name: Roles :many
+SELECT * FROM roles ORDER BY name_folded;
+
+-- name: InsertRolePermission :exec
+INSERT INTO role_permissions (role_id, permission, position) VALUES ($1, $2, $3)
+ON CONFLICT DO NOTHING;
+
+-- name: DeleteRolePermissions :exec
+DELETE FROM role_permissions WHERE role_id = $1;
+
+-- name: RolePermissions :many
+SELECT * FROM role_permissions WHERE role_id = $1 ORDER BY position;
+
+-- name: AllRolePermissions :many
+SELECT * FROM role_permissions ORDER BY role_id, position;
+
+-- name: InsertAssignment :execrows
+INSERT INTO role_assignments (id, user_id, role_id, client_id, environment_id, created_at)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT DO NOTHING;
+
+-- name: DeleteAssignment :execrows
+DELETE FROM role_assignments WHERE user_id = $1 AND id = $2;
+
+-- name: Assignments :many
+SELECT a.id, a.user_id, a.role_id, r.name AS role_name, a.client_id, a.environment_id, a.created_at
+FROM role_assignments a
+JOIN roles r ON r.id = a.role_id
+WHERE a.user_id = $1
+ORDER BY a.created_at, a.id;
+
+-- name: Grants :many
+-- One row for each permission of each assignment.
+SELECT a.id, r.name AS role_name, a.client_id, a.environment_id, p.permission
+FROM role_assignments a
+JOIN roles r ON r.id = a.role_id
+JOIN role_permissions p ON p.role_id = r.id
+WHERE a.user_id = $1
+ORDER BY a.created_at, a.id, p.position;
