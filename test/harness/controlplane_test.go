@@ -223,4 +223,3 @@ func TestControlPlaneThatCannotStart(t *testing.T) {
 		t.Errorf("the error is %v; want the early exit and the log's end", err)
 	}
 }
-

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chromedp/chromedp"
 )
 
 // startLimit bounds each start in a test. It is far above what one takes, since
@@ -74,4 +76,78 @@ func (t *T) controlPlane(o ControlPlaneOptions) *ControlPlane {
 	t.must(err)
 	t.endWith(c.Stop, c.Processes)
 	return c
+}
+
+// Postgres starts a PostgreSQL server. A package with many tests starts one in
+// TestMain by [StartPostgres] and takes databases from it.
+func (t *T) Postgres() *Postgres {
+	t.tb.Helper()
+	p, err := StartPostgres(t.Context())
+	t.must(err)
+	t.endWith(p.Stop, p.Processes)
+	return p
+}
+
+// Database makes an empty database on p and returns its URL.
+func (t *T) Database(p *Postgres) string {
+	t.tb.Helper()
+	url, drop, err := p.NewDatabase(t.Context())
+	t.must(err)
+	t.dropAtEnd(drop)
+	return url
+}
+
+// Copy makes a copy of the template and returns its URL.
+func (t *T) Copy(template *PostgresTemplate) string {
+	t.tb.Helper()
+	url, drop, err := template.NewDatabase(t.Context())
+	t.must(err)
+	t.dropAtEnd(drop)
+	return url
+}
+
+func (t *T) dropAtEnd(drop func(context.Context) error) {
+	t.tb.Cleanup(func() {
+		// The test's own context has ended by now.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.tb.Context()), startLimit)
+		defer cancel()
+		if err := drop(ctx); err != nil {
+			t.tb.Error(err)
+		}
+	})
+}
+
+// NATS starts a NATS server with the given configuration file.
+func (t *T) NATS(configFile string) *NATS {
+	t.tb.Helper()
+	n, err := StartNATS(t.Context(), t, configFile)
+	t.must(err)
+	t.endWith(n.Stop, n.Processes)
+	return n
+}
+
+// Port reserves a port for the length of the test.
+func (t *T) Port() *Port {
+	t.tb.Helper()
+	p, err := ReservePort()
+	t.must(err)
+	t.tb.Cleanup(func() {
+		if err := p.Release(); err != nil {
+			t.tb.Error(err)
+		}
+	})
+	return p
+}
+
+// Browser returns a context for chromedp in which a headless Chromium starts.
+func (t *T) Browser() context.Context {
+	t.tb.Helper()
+	options, err := Chromium(t.tb.TempDir())
+	t.must(err)
+	ctx, endAllocator := chromedp.NewExecAllocator(t.Context(), options...)
+	t.tb.Cleanup(endAllocator)
+	ctx, endBrowser := chromedp.NewContext(ctx)
+	t.tb.Cleanup(endBrowser)
+	t.must(chromedp.Do(ctx)) // starts it
+	return ctx
 }
