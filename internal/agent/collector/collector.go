@@ -104,7 +104,9 @@ func (c *Collector) cluster(ctx context.Context, inv *wire.Inventory) error {
 	return nil
 }
 
-func (c *Collector) excluded(namespace string) bool { return slices.Contains(c.opts.Exclude, namespace) }
+func (c *Collector) excluded(namespace string) bool {
+	return slices.Contains(c.opts.Exclude, namespace)
+}
 
 // done fills in how many objects were kept, of how many.
 func done(report wire.KindReport, err error, kept, total int) (wire.KindReport, error) {

@@ -139,3 +139,6 @@ func (s *Store) replace(content []byte) error {
 	}
 	return errors.Join(dir.Sync(), dir.Close())
 }
+
+// Read reads the state without locking the directory or making it, for those who only look.
+func Read(dir, agentType string) (State, error) { return (&Store{dir: dir}).Load(agentType) }
