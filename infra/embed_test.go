@@ -29,11 +29,7 @@ func read(t *testing.T, name string) [][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var documents [][]byte
-	for _, d := range bytes.Split(content, []byte("\n---\n")) {
-		documents = append(documents, d)
-	}
-	return documents
+	return bytes.Split(content, []byte("\n---\n"))
 }
 
 // load parses the n-th document of a manifest and refuses fields that the API does not have.

@@ -30,7 +30,7 @@ const Prefix = "PROXIMA_"
 
 // ErrHelp is returned by [Parse] when help or the version was asked for and has been printed. The
 // program should end with success.
-var ErrHelp = errors.New("config: help was printed") //nolint:gochecknoglobals // a sentinel, never written
+var ErrHelp = errors.New("config: help was printed")
 
 // ExitUsage is the exit code for a wrong flag, variable or command.
 const ExitUsage = 2
