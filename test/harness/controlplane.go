@@ -385,7 +385,7 @@ func (c *ControlPlane) Processes() []*Process {
 
 // await is [Await] that also ends when a component does.
 func (c *ControlPlane) await(ctx context.Context, what string, check func(context.Context) error) error {
-	return awaitWith(ctx, what, check, c.Processes()...)
+	return awaitWith(ctx, pollEvery, what, check, c.Processes()...)
 }
 
 // awaitDefaultNamespace waits for what the API server itself creates.

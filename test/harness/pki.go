@@ -19,14 +19,13 @@ import (
 // authority is a certificate authority whose files lie in a directory.
 type authority struct {
 	dir  string
-	name string
 	cert *x509.Certificate
 	key  crypto.Signer
 }
 
 // newAuthority makes NAME.crt and NAME.key in dir.
 func newAuthority(dir, name, commonName string) (*authority, error) {
-	a := &authority{dir: dir, name: name}
+	a := &authority{dir: dir}
 	template := certificateTemplate(pkix.Name{CommonName: commonName})
 	template.IsCA = true
 	template.BasicConstraintsValid = true
@@ -38,9 +37,6 @@ func newAuthority(dir, name, commonName string) (*authority, error) {
 	a.cert, a.key = cert, key
 	return a, nil
 }
-
-// path of the authority's certificate.
-func (a *authority) path() string { return filepath.Join(a.dir, a.name+".crt") }
 
 // issue makes NAME.crt and NAME.key, good for servers and clients.
 func (a *authority) issue(name string, subject pkix.Name, hosts ...string) error {

@@ -204,12 +204,13 @@ func (p *Postgres) Kill() error {
 	if p.process == nil {
 		return nil
 	}
+	var err error
 	if p.admin != nil {
-		//nolint:errcheck // the server goes away under it
-		p.admin.Close(context.Background())
+		// Its server goes away: no farewell, only the socket.
+		err = p.admin.PgConn().Conn().Close()
 		p.admin = nil
 	}
-	err := p.process.stopBy(syscall.SIGQUIT)
+	err = errors.Join(err, p.process.stopBy(syscall.SIGQUIT))
 	p.process = nil
 	return err
 }

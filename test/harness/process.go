@@ -247,7 +247,7 @@ func (p *Process) ended() error {
 // and when ctx does (after 90 s, if ctx has no deadline), then with check's last
 // error and the end of the log. What names the thing waited for.
 func (p *Process) Await(ctx context.Context, what string, check func(context.Context) error) error {
-	return awaitWith(ctx, what, check, p)
+	return awaitWith(ctx, pollEvery, what, check, p)
 }
 
 // AwaitReady polls until a GET of url answers 200.
@@ -299,11 +299,11 @@ func getOK(ctx context.Context, client *http.Client, url string) error {
 // Await polls until check returns nil or ctx ends (after 90 s, if it has no
 // deadline), then with check's last error. What names the thing waited for.
 func Await(ctx context.Context, what string, check func(context.Context) error) error {
-	return awaitWith(ctx, what, check)
+	return awaitWith(ctx, pollEvery, what, check)
 }
 
 // awaitWith is the one loop behind every wait.
-func awaitWith(ctx context.Context, what string, check func(context.Context) error, needed ...*Process) error {
+func awaitWith(ctx context.Context, every time.Duration, what string, check func(context.Context) error, needed ...*Process) error {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, awaitLimit)
@@ -318,7 +318,7 @@ func awaitWith(ctx context.Context, what string, check func(context.Context) err
 		return nil
 	}
 	began := time.Now()
-	ticker := time.NewTicker(pollEvery)
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		last := check(ctx)

@@ -145,7 +145,9 @@ func TestChildrenDieWithTheirParent(t *testing.T) {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	parent.Wait()
+	if err := parent.Wait(); err == nil {
+		t.Error("the killed parent ended in order")
+	}
 	err = harness.Await(t.Context(), "the child to be gone", func(context.Context) error {
 		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && !bytes.Contains(state, []byte(") Z ")) {
 			return fmt.Errorf("process %d: %s", pid, state)
@@ -168,7 +170,11 @@ func TestPortsAreReserved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer p.Release()
+		t.Cleanup(func() {
+			if err := p.Release(); err != nil {
+				t.Error(err)
+			}
+		})
 		if seen[p.Number] {
 			t.Fatalf("port %d came twice", p.Number)
 		}

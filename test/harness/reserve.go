@@ -65,7 +65,9 @@ func ReservePort() (*Port, error) {
 			continue
 		}
 		if !portFree(number) {
-			lock.Close()
+			if err := lock.Close(); err != nil {
+				return nil, fmt.Errorf("reserve a port: %w", err)
+			}
 			continue
 		}
 		return &Port{Number: number, lock: lock}, nil
@@ -170,7 +172,9 @@ func newWorkDir(base, prefix string) (*workDir, error) {
 		}
 		// A sweeper may have removed the file before it was locked.
 		if !stillThere(file, path+".lock") {
-			file.Close()
+			if err := file.Close(); err != nil {
+				return nil, fmt.Errorf("make a work directory: %w", err)
+			}
 			continue
 		}
 		if err := os.Mkdir(path, 0o700); err != nil {
@@ -214,8 +218,10 @@ func sweep(base string) error {
 			continue
 		}
 		if !stillThere(file, path+".lock") {
-			// Its owner removed it meanwhile, and opening made it anew or not.
-			file.Close()
+			// Its owner removed it meanwhile.
+			if err := file.Close(); err != nil {
+				return fmt.Errorf("sweep work directories: %w", err)
+			}
 			continue
 		}
 		err = (&workDir{Path: path, lock: file}).Remove()

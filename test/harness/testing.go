@@ -151,3 +151,27 @@ func (t *T) Browser() context.Context {
 	t.must(chromedp.Do(ctx)) // starts it
 	return ctx
 }
+
+// Console starts a console; the zero options are a console without configuration.
+func (t *T) Console(o ConsoleOptions) *Console {
+	t.tb.Helper()
+	if o.Log == nil {
+		o.Log = t
+	}
+	c, err := StartConsole(t.Context(), o)
+	t.must(err)
+	t.endWith(c.Stop, c.Processes)
+	return c
+}
+
+// Agent starts a cluster agent.
+func (t *T) Agent(o AgentOptions) *Agent {
+	t.tb.Helper()
+	if o.Log == nil {
+		o.Log = t
+	}
+	a, err := StartAgent(t.Context(), o)
+	t.must(err)
+	t.endWith(a.Stop, a.Processes)
+	return a
+}
