@@ -74,7 +74,8 @@ CREATE TABLE inventory_objects (
     unseen_since_at BIGINT,
     hash            BYTEA NOT NULL,
     body            BYTEA NOT NULL, -- JSON of the wire type
-    PRIMARY KEY (cluster_id, section, namespace, name, kind)
+    PRIMARY KEY (cluster_id, section, name, namespace, kind)
 );
+CREATE INDEX inventory_objects_namespace ON inventory_objects (cluster_id, section, namespace);
 CREATE INDEX inventory_objects_state ON inventory_objects (cluster_id, section, state);
 CREATE INDEX inventory_objects_time ON inventory_objects (cluster_id, section, occurred_at);

@@ -118,8 +118,14 @@ func (s inventoryStore) ClustersByUID(ctx context.Context, clientID, uid string)
 // clusterSorting has the columns of each sort key of a ClusterQuery.
 func clusterSorting() sorting {
 	return sorting{
-		"name": "c.name", "slug": "c.slug", "enrolled": clusterEnrolledAt + "?", "heartbeat": clusterHeartbeatAt + "?",
-		"inventory": "c.last_sync_at?", "nodes": "c.node_count", "pods": "c.pod_count", "version": "c.version_order",
+		"":          {sql: "c.name"},
+		"name":      {sql: "c.name"},
+		"enrolled":  {sql: clusterEnrolledAt, nullable: true},
+		"heartbeat": {sql: clusterHeartbeatAt, nullable: true},
+		"inventory": {sql: "c.last_sync_at", nullable: true},
+		"nodes":     {sql: "c.node_count"},
+		"pods":      {sql: "c.pod_count"},
+		"version":   {sql: "c.version_order"},
 	}
 }
 
@@ -129,7 +135,7 @@ func (s inventoryStore) Clusters(ctx context.Context, q inventory.ClusterQuery) 
 	l.equalIf("c.client_id", q.ClientID)
 	l.equalIf("c.environment_id", q.EnvironmentID)
 	l.contains("c.search", q.Text)
-	order, err := clusterSorting().by(q.Sort, "name", q.Desc, "c.name, c.slug, c.id")
+	order, err := clusterSorting().by(q.Sort, q.Desc, "c.name", "c.slug", "c.id")
 	if err != nil {
 		return nil, 0, err
 	}

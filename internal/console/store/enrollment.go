@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/store/internal/dbtype"
@@ -156,6 +157,20 @@ func (r reads) FindingsOfOnboarding(ctx context.Context, onboardingID string) ([
 
 func (s enrollmentStore) FindingsOfOnboarding(ctx context.Context, onboardingID string) ([]enrollment.Findings, error) {
 	return s.db.plain().FindingsOfOnboarding(ctx, onboardingID)
+}
+
+// AttemptScope implements enrollment.Store.
+func (s enrollmentStore) AttemptScope(ctx context.Context, onboardingID string) (access.Scope, error) {
+	found, err := s.db.read.OnboardingScope(ctx, onboardingID)
+	return access.Scope{ClientID: found.ClientID, EnvironmentID: found.EnvironmentID},
+		enrollmentErrors().translate(err, "attempt "+onboardingID)
+}
+
+// Environment implements enrollment.Store.
+func (s enrollmentStore) Environment(ctx context.Context, environmentID string) (access.Scope, string, error) {
+	e, err := s.db.read.Environment(ctx, environmentID)
+	return access.Scope{ClientID: e.ClientID, EnvironmentID: e.ID}, e.Name,
+		enrollmentErrors().translate(err, "environment "+environmentID)
 }
 
 // fromJSON reads a JSON column; an empty one leaves the value as it is.

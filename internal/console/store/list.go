@@ -95,30 +95,42 @@ func (l *list) page(limit, most, offset int) string {
 	return " LIMIT " + l.arg(int64(min(max(limit, 1), most))) + " OFFSET " + l.arg(int64(max(offset, 0)))
 }
 
-// sorting has the column of each sort key that a list offers. A column that may be null ends in "?":
-// its unknown values come last either way. (Of others it is not said: it would keep the engines from
-// walking an index.)
-type sorting map[string]string
+// sortColumn is what one sort key of a list stands for.
+type sortColumn struct {
+	sql string
+	// nullable columns have their unknown values last either way. (Of others that is not said: it
+	// would keep the engines from walking an index.)
+	nullable bool
+	// inverted keys grow while the column falls: an age, of a time.
+	inverted bool
+}
 
-// by returns the ORDER BY clause: the key's column, turned by desc, then what breaks ties. An empty
-// key is fallback.
-func (s sorting) by(key, fallback string, desc bool, ties string) (string, error) {
-	if key == "" {
-		key = fallback
-	}
+// sorting has the column of each sort key that a list offers.
+type sorting map[string]sortColumn
+
+// by returns the ORDER BY clause: the key's column, then the ties, all turned by desc, so that one
+// index can serve both directions.
+func (s sorting) by(key string, desc bool, ties ...string) (string, error) {
 	column, ok := s[key]
 	if !ok {
 		return "", fmt.Errorf("no list is sorted by %q", key)
 	}
-	column, nullable := strings.CutSuffix(column, "?")
-	clause := " ORDER BY " + column
-	if desc {
-		clause += " DESC"
+	direction := func(desc bool) string {
+		if desc {
+			return " DESC"
+		}
+		return ""
 	}
-	if nullable {
+	clause := " ORDER BY " + column.sql + direction(desc != column.inverted)
+	if column.nullable {
 		clause += " NULLS LAST"
 	}
-	return clause + ", " + ties, nil
+	for _, tie := range ties {
+		if tie != column.sql {
+			clause += ", " + tie + direction(desc)
+		}
+	}
+	return clause, nil
 }
 
 // rows runs a query and scans each row.

@@ -172,13 +172,23 @@ func scanObject(r *sql.Rows) (inventory.Object, error) {
 	return o, err
 }
 
-// objectSorting has the column of each sort key of a Query, whatever the section calls it.
+// objectSorting has the column of each of inventory.SortKeys. A rising age is a falling time.
 func objectSorting() sorting {
 	return sorting{
-		"namespace": "namespace", "name": "name", "kind": "kind", "state": "state", "status": "state", "phase": "state", "type": "state",
-		"node": "node", "owner": "owner", "restarts": "restarts", "ready": "ready", "desired": "desired",
-		"cpu": "cpu_millis", "memory": "memory_bytes", "count": "occurrences", "pods": "occurrences",
-		"created": "occurred_at?", "age": "occurred_at?", "seen": "occurred_at?", "at": "occurred_at?",
+		"":          {sql: "name"},
+		"name":      {sql: "name"},
+		"namespace": {sql: "namespace"},
+		"kind":      {sql: "kind"},
+		"state":     {sql: "state"},
+		"node":      {sql: "node"},
+		"owner":     {sql: "owner"},
+		"restarts":  {sql: "restarts"},
+		"ready":     {sql: "ready"},
+		"desired":   {sql: "desired"},
+		"cpu":       {sql: "cpu_millis"},
+		"memory":    {sql: "memory_bytes"},
+		"count":     {sql: "occurrences"},
+		"age":       {sql: "occurred_at", nullable: true, inverted: true},
 	}
 }
 
@@ -191,7 +201,7 @@ func (s inventoryStore) Objects(ctx context.Context, q inventory.Query) (page in
 	l.equalIf("kind", q.Kind)
 	l.equalIf("node", q.Node)
 	l.contains("search", q.Text)
-	order, err := objectSorting().by(q.Sort, "namespace", q.Desc, "namespace, name, kind")
+	order, err := objectSorting().by(q.Sort, q.Desc, "name", "namespace", "kind")
 	if err != nil {
 		return page, err
 	}

@@ -28,3 +28,6 @@ SELECT id FROM onboardings
 WHERE archived_at IS NULL AND abandoned_at IS NULL
     AND (inventory_done_at IS NULL OR last_checked_at IS NULL OR last_checked_at < sqlc.arg(checked_before_at))
 ORDER BY created_at, id;
+
+-- name: OnboardingScope :one
+SELECT client_id, environment_id FROM onboardings WHERE id = $1 AND archived_at IS NULL;

@@ -177,6 +177,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.objectStatesStmt, err = db.PrepareContext(ctx, objectStates); err != nil {
 		return nil, fmt.Errorf("error preparing query ObjectStates: %w", err)
 	}
+	if q.onboardingScopeStmt, err = db.PrepareContext(ctx, onboardingScope); err != nil {
+		return nil, fmt.Errorf("error preparing query OnboardingScope: %w", err)
+	}
 	if q.openOnboardingsStmt, err = db.PrepareContext(ctx, openOnboardings); err != nil {
 		return nil, fmt.Errorf("error preparing query OpenOnboardings: %w", err)
 	}
@@ -548,6 +551,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing objectStatesStmt: %w", cerr)
 		}
 	}
+	if q.onboardingScopeStmt != nil {
+		if cerr := q.onboardingScopeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing onboardingScopeStmt: %w", cerr)
+		}
+	}
 	if q.openOnboardingsStmt != nil {
 		if cerr := q.openOnboardingsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing openOnboardingsStmt: %w", cerr)
@@ -823,6 +831,7 @@ type Queries struct {
 	objectHashesStmt              *sql.Stmt
 	objectNamespacesStmt          *sql.Stmt
 	objectStatesStmt              *sql.Stmt
+	onboardingScopeStmt           *sql.Stmt
 	openOnboardingsStmt           *sql.Stmt
 	putClusterConflictStmt        *sql.Stmt
 	putFindingsStmt               *sql.Stmt
@@ -917,6 +926,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		objectHashesStmt:              q.objectHashesStmt,
 		objectNamespacesStmt:          q.objectNamespacesStmt,
 		objectStatesStmt:              q.objectStatesStmt,
+		onboardingScopeStmt:           q.onboardingScopeStmt,
 		openOnboardingsStmt:           q.openOnboardingsStmt,
 		putClusterConflictStmt:        q.putClusterConflictStmt,
 		putFindingsStmt:               q.putFindingsStmt,

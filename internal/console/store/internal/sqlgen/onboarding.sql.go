@@ -73,6 +73,22 @@ func (q *Queries) InsertOnboarding(ctx context.Context, arg InsertOnboardingPara
 	return result.RowsAffected()
 }
 
+const onboardingScope = `-- name: OnboardingScope :one
+SELECT client_id, environment_id FROM onboardings WHERE id = $1 AND archived_at IS NULL
+`
+
+type OnboardingScopeRow struct {
+	ClientID      string
+	EnvironmentID string
+}
+
+func (q *Queries) OnboardingScope(ctx context.Context, id string) (OnboardingScopeRow, error) {
+	row := q.queryRow(ctx, q.onboardingScopeStmt, onboardingScope, id)
+	var i OnboardingScopeRow
+	err := row.Scan(&i.ClientID, &i.EnvironmentID)
+	return i, err
+}
+
 const openOnboardings = `-- name: OpenOnboardings :many
 SELECT id FROM onboardings
 WHERE archived_at IS NULL AND abandoned_at IS NULL

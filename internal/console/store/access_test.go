@@ -1,0 +1,163 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"prxm.uz/proxima/internal/console/access"
+)
+
+func TestSessionsEndByTimeByNameAndWithTheirUser(t *testing.T) {
+	both(t, func(t *testing.T, db *DB) {
+		ctx, s := t.Context(), db.Access()
+		house(t, db)
+		put := func(hash string, ends time.Time, userID string) {
+			t.Helper()
+			if err := s.PutSession(ctx, access.Session{TokenHash: hash, Data: []byte{0, 1, 255}, ExpiresAt: ends}, userID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		there := func(hash string, at time.Time) bool {
+			t.Helper()
+			got, err := s.Session(ctx, hash, at)
+			if err != nil && !errors.Is(err, access.ErrNotFound) {
+				t.Fatal(err)
+			}
+			if err == nil && (len(got.Data) != 3 || got.TokenHash != hash) {
+				t.Errorf("session came back as %+v", got)
+			}
+			return err == nil
+		}
+		put("anonymous", after(time.Hour), "")
+		put("anns", after(time.Hour), "")
+		put("anns", after(2*time.Hour), "ann") // signed in: the same session has a user now
+		put("short", after(time.Minute), "ann")
+		if !there("short", after(59*time.Second)) || there("short", after(time.Minute)) {
+			t.Error("a session does not end at its time")
+		}
+		if err := s.DeleteExpiredSessions(ctx, after(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if there("short", noon) {
+			t.Error("the expired session is still there")
+		}
+		write(t, db, func(x *tx) error { return x.DeleteSessionsOfUser(ctx, "ann") })
+		if there("anns", noon) || !there("anonymous", noon) {
+			t.Error("not exactly the user's sessions were deleted")
+		}
+		if err := s.DeleteSession(ctx, "anonymous"); err != nil {
+			t.Fatal(err)
+		}
+		if there("anonymous", noon) {
+			t.Error("the session is still there")
+		}
+		if err := s.PutSession(ctx, access.Session{TokenHash: "x", ExpiresAt: noon}, "nobody"); !errors.Is(err, access.ErrNotFound) {
+			t.Errorf("a session of nobody: %v", err)
+		}
+	})
+}
+
+func TestAPITokens(t *testing.T) {
+	both(t, func(t *testing.T, db *DB) {
+		ctx, s := t.Context(), db.Access()
+		house(t, db)
+		token := access.APIToken{ID: "t", UserID: "ann", Name: "ci", Prefix: "pat_", CreatedAt: noon}
+		if err := s.InsertAPIToken(ctx, token, hashOf("t")); err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []time.Duration{2 * time.Minute, time.Minute} { // the earlier use does not move it back
+			if err := s.TouchAPIToken(ctx, "t", after(at)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, at := range []time.Duration{time.Hour, 2 * time.Hour} { // the first revocation counts
+			if err := s.RevokeAPIToken(ctx, "ann", "t", after(at)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		token.LastUsedAt, token.RevokedAt = after(2*time.Minute), after(time.Hour)
+		got, err := s.APITokenByHash(ctx, hashOf("t"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(token, got); diff != "" {
+			t.Error(diff)
+		}
+		if all, err := s.APITokens(ctx, "ann"); err != nil || len(all) != 1 {
+			t.Errorf("%v, %v", all, err)
+		}
+		if err := s.RevokeAPIToken(ctx, "bob", "t", noon); !errors.Is(err, access.ErrNotFound) {
+			t.Errorf("another user's token: %v", err)
+		}
+		if _, err := s.APITokenByHash(ctx, hashOf("u")); !errors.Is(err, access.ErrNotFound) {
+			t.Errorf("an unknown token: %v", err)
+		}
+	})
+}
+
+func TestSignInAttemptsAreCountedAndForgotten(t *testing.T) {
+	both(t, func(t *testing.T, db *DB) {
+		ctx, s := t.Context(), db.Access()
+		done := make(chan error)
+		for i := range 10 {
+			go func() {
+				done <- s.RecordAttempt(ctx, "ann", after(time.Duration(i)*time.Minute), noon.Add(-time.Hour))
+			}()
+		}
+		for range 10 {
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect := func(key string, since time.Time, want int) {
+			t.Helper()
+			if n, err := s.CountAttempts(ctx, key, since); err != nil || n != want {
+				t.Errorf("%d attempts of %s since %v, want %d (%v)", n, key, since, want, err)
+			}
+		}
+		expect("ann", noon, 10)
+		expect("ann", time.Time{}, 10)
+		expect("ann", after(8*time.Minute), 2)
+		expect("bob", noon, 0)
+		if err := s.RecordAttempt(ctx, "ann", after(time.Hour), after(5*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		expect("ann", time.Time{}, 6)
+		if err := s.ClearAttempts(ctx, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		expect("ann", time.Time{}, 0)
+	})
+}
+
+func TestReplicasAgreeOnSettings(t *testing.T) {
+	both(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		if _, err := db.GetSetting(ctx, "id"); !errors.Is(err, ErrNoSetting) {
+			t.Errorf("got %v", err)
+		}
+		answers := make(chan string)
+		for i := range 8 {
+			go func() {
+				stored, err := db.PutSettingIfAbsent(ctx, "id", fmt.Appendf(nil, "replica %d", i))
+				if err != nil {
+					t.Error(err)
+				}
+				answers <- string(stored)
+			}()
+		}
+		first := <-answers
+		for range 7 {
+			if other := <-answers; other != first {
+				t.Errorf("one replica got %q, another %q", first, other)
+			}
+		}
+		if stored, err := db.GetSetting(ctx, "id"); err != nil || string(stored) != first {
+			t.Errorf("stored %q, %v", stored, err)
+		}
+	})
+}
