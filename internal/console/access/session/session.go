@@ -1,0 +1,202 @@
+// Package session owns the cookie of a signed-in browser: proxima_session, whose value is known to the
+// browser alone; the store keeps a hash. It refuses to know what a user may do: package access does.
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"prxm.uz/proxima/internal/clock"
+	"prxm.uz/proxima/internal/console/access"
+)
+
+// CookieName is the name of the cookie.
+const CookieName = "proxima_session"
+
+// How long a session lives: without a request, and at most.
+const (
+	IdleTimeout = 24 * time.Hour
+	Lifetime    = 7 * 24 * time.Hour
+)
+
+// extendEvery is how much of the idle timeout must have passed before a request writes the session
+// anew: reading pages costs no write.
+const extendEvery = 5 * time.Minute
+
+// Store is what this package needs of the database; access.Store has it.
+type Store interface {
+	PutSession(ctx context.Context, s access.Session, userID string) error
+	Session(ctx context.Context, tokenHash string, now time.Time) (access.Session, error)
+	DeleteSession(ctx context.Context, tokenHash string) error
+}
+
+// Options shape the cookie.
+type Options struct {
+	// Secure marks the cookie for https alone; set it where the public URL is https.
+	Secure bool
+	Clock  clock.Clock
+	Logger *slog.Logger
+}
+
+// Manager loads and saves sessions. It may be used from several goroutines.
+type Manager struct {
+	sessions *scs.SessionManager
+	clock    clock.Clock
+}
+
+const (
+	userKey  = "user"
+	sinceKey = "since"
+)
+
+// New makes a Manager. Times are judged by the clock of the options, not by the machine's.
+func New(store Store, o Options) *Manager {
+	s := scs.New()
+	s.Store = &adapter{store: store, clock: o.Clock}
+	s.Codec = codec{}
+	s.HashTokenInStore = true
+	s.IdleTimeout, s.Lifetime = IdleTimeout, Lifetime
+	s.Cookie.Name, s.Cookie.Path = CookieName, "/"
+	s.Cookie.HttpOnly, s.Cookie.Secure, s.Cookie.SameSite = true, o.Secure, http.SameSiteLaxMode
+	s.ErrorFunc = func(w http.ResponseWriter, r *http.Request, err error) {
+		if r.Context().Err() == nil {
+			o.Logger.ErrorContext(r.Context(), "cannot load or save a session", "error", err)
+		}
+		http.Error(w, "The session cannot be read or saved right now. Try again.", http.StatusServiceUnavailable)
+	}
+	return &Manager{sessions: s, clock: o.Clock}
+}
+
+// Middleware loads the session of a request and saves what the handler changed, at the first byte of
+// the answer. Streaming works through it by http.ResponseController.
+func (m *Manager) Middleware(next http.Handler) http.Handler {
+	inner := m.sessions.LoadAndSave(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inner.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), loadedKey{}, &loaded{})))
+	})
+}
+
+// SignIn makes the session that of the user, under a new token (against fixation).
+func (m *Manager) SignIn(ctx context.Context, userID string) error {
+	if err := m.sessions.RenewToken(ctx); err != nil {
+		return fmt.Errorf("renew the session: %w", err)
+	}
+	m.sessions.Put(ctx, userKey, userID)
+	m.sessions.Put(ctx, sinceKey, m.clock.Now().UTC().Format(time.RFC3339Nano))
+	return nil
+}
+
+// SignOut ends the session.
+func (m *Manager) SignOut(ctx context.Context) error {
+	if err := m.sessions.Destroy(ctx); err != nil {
+		return fmt.Errorf("end the session: %w", err)
+	}
+	return nil
+}
+
+// UserID answers who is signed in, or "". The context must have passed through Middleware.
+func (m *Manager) UserID(ctx context.Context) string { return m.sessions.GetString(ctx, userKey) }
+
+// Put keeps a small text in the session, such as a message for the next page.
+func (m *Manager) Put(ctx context.Context, name, value string) {
+	m.sessions.Put(ctx, "x-"+name, value)
+}
+
+// Pop takes a text out of the session, or "".
+func (m *Manager) Pop(ctx context.Context, name string) string {
+	return m.sessions.PopString(ctx, "x-"+name)
+}
+
+// codec writes the values as JSON: they are texts alone. The deadline is scs's own and unused; the
+// lifetime is judged by our clock.
+type codec struct{}
+
+// Encode implements scs.Codec.
+func (codec) Encode(_ time.Time, values map[string]any) ([]byte, error) { return json.Marshal(values) }
+
+// Decode implements scs.Codec.
+func (codec) Decode(b []byte) (time.Time, map[string]any, error) {
+	var values map[string]string
+	if err := json.Unmarshal(b, &values); err != nil {
+		return time.Time{}, nil, fmt.Errorf("stored session: %w", err)
+	}
+	out := make(map[string]any, len(values))
+	for name, value := range values {
+		out[name] = value
+	}
+	return time.Unix(1<<40, 0), out, nil
+}
+
+type loadedKey struct{}
+
+// loaded remembers what the request found, so that an unchanged session is not written again.
+type loaded struct{ session access.Session }
+
+type adapter struct {
+	store Store
+	clock clock.Clock
+}
+
+var (
+	_ scs.CtxStore = (*adapter)(nil)
+	_ scs.Codec    = codec{}
+)
+
+var errNeedsContext = errors.New("the session store needs a context")
+
+// FindCtx implements scs.CtxStore.
+func (a *adapter) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
+	found, err := a.store.Session(ctx, token, a.clock.Now())
+	if errors.Is(err, access.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read a session: %w", err)
+	}
+	if l, ok := ctx.Value(loadedKey{}).(*loaded); ok {
+		l.session = found
+	}
+	return found.Data, true, nil
+}
+
+// CommitCtx implements scs.CtxStore. It passes over scs's expiry and counts by our clock.
+func (a *adapter) CommitCtx(ctx context.Context, token string, b []byte, _ time.Time) error {
+	var values map[string]string
+	if err := json.Unmarshal(b, &values); err != nil {
+		return fmt.Errorf("session to store: %w", err)
+	}
+	expires := a.clock.Now().Add(IdleTimeout)
+	if since, err := time.Parse(time.RFC3339Nano, values[sinceKey]); err == nil && since.Add(Lifetime).Before(expires) {
+		expires = since.Add(Lifetime)
+	}
+	if l, ok := ctx.Value(loadedKey{}).(*loaded); ok && l.session.TokenHash == token &&
+		string(l.session.Data) == string(b) && expires.Sub(l.session.ExpiresAt) < extendEvery {
+		return nil
+	}
+	err := a.store.PutSession(ctx, access.Session{TokenHash: token, Data: b, ExpiresAt: expires}, values[userKey])
+	if err != nil {
+		return fmt.Errorf("write a session: %w", err)
+	}
+	return nil
+}
+
+// DeleteCtx implements scs.CtxStore.
+func (a *adapter) DeleteCtx(ctx context.Context, token string) error {
+	return a.store.DeleteSession(ctx, token)
+}
+
+// Find implements scs.Store and is never called.
+func (*adapter) Find(string) ([]byte, bool, error) { return nil, false, errNeedsContext }
+
+// Commit implements scs.Store and is never called.
+func (*adapter) Commit(string, []byte, time.Time) error { return errNeedsContext }
+
+// Delete implements scs.Store and is never called.
+func (*adapter) Delete(string) error { return errNeedsContext }

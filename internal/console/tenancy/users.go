@@ -1,0 +1,234 @@
+package tenancy
+
+import (
+	"context"
+	"fmt"
+	"net/mail"
+	"strconv"
+
+	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/id"
+	"prxm.uz/proxima/internal/console/problem"
+)
+
+// UserPatch is what may be changed of a user; nil fields stay.
+type UserPatch struct {
+	Name     *string
+	Active   *bool
+	Password *string
+}
+
+// Users lists every user, by e-mail address.
+func (s *Service) Users(ctx context.Context, p access.Principal) ([]User, error) {
+	if err := p.Require(access.UsersRead, access.Scope{}, "console"); err != nil {
+		return nil, err
+	}
+	users, err := s.store.Users(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list users: %w", err)
+	}
+	return users, nil
+}
+
+// User reads a user with the roles assigned.
+func (s *Service) User(ctx context.Context, p access.Principal, userID string) (User, []Assignment, error) {
+	if err := p.Require(access.UsersRead, access.Scope{}, "console"); err != nil {
+		return User{}, nil, err
+	}
+	u, err := s.store.User(ctx, userID)
+	if err != nil {
+		return User{}, nil, answer(err, "user "+userID, "e-mail address")
+	}
+	assignments, err := s.store.Assignments(ctx, userID)
+	return u, assignments, answer(err, "user "+userID, "e-mail address")
+}
+
+func (s *Service) newUser(ctx context.Context, email, name, password string) (User, error) {
+	if err := checkEmail(email); err != nil {
+		return User{}, err
+	}
+	if err := access.CheckName("name", name, maxUserName); err != nil {
+		return User{}, err
+	}
+	hash, err := s.hasher.Hash(ctx, password)
+	if err != nil {
+		return User{}, err
+	}
+	now := s.clock.Now()
+	return User{ID: id.New("usr"), Email: email, Name: name, PasswordHash: hash, Active: true, CreatedAt: now, UpdatedAt: now}, nil
+}
+
+func checkEmail(email string) error {
+	a, err := mail.ParseAddress(email)
+	if err != nil || a.Address != email || len(email) > 254 {
+		return problem.New(problem.Invalid, "email_invalid", fmt.Sprintf("%q is not an e-mail address.", email)).
+			WithCure("Give an address such as ann@example.com.").InField("email")
+	}
+	return access.CheckName("email", email, 254)
+}
+
+// CreateUser adds a user without any role.
+func (s *Service) CreateUser(ctx context.Context, p access.Principal, email, name, password string) (User, error) {
+	if err := p.Require(access.UsersWrite, access.Scope{}, "console"); err != nil {
+		return User{}, err
+	}
+	u, err := s.newUser(ctx, email, name, password)
+	if err != nil {
+		return User{}, err
+	}
+	err = s.store.InTx(ctx, func(tx Tx) error {
+		if err := tx.InsertUser(ctx, u); err != nil {
+			return err
+		}
+		return tx.AppendAudit(ctx, p.Did(u.CreatedAt, "user_created").On("user", u.ID, u.Email))
+	})
+	return u, answer(err, fmt.Sprintf("user with the address %q", email), "email")
+}
+
+// UpdateUser renames, deactivates or reactivates a user, or sets a new password. Who changes another's
+// password or activity must hold everything that the other holds: else it would be a way up. A new
+// password and a deactivation end the user's sessions. The last administrator stays active.
+func (s *Service) UpdateUser(ctx context.Context, p access.Principal, userID string, patch UserPatch) (User, error) {
+	what := "user " + userID
+	if err := p.Require(access.UsersWrite, access.Scope{}, "console"); err != nil {
+		return User{}, err
+	}
+	if patch.Name != nil {
+		if err := access.CheckName("name", *patch.Name, maxUserName); err != nil {
+			return User{}, err
+		}
+	}
+	if patch.Password != nil || patch.Active != nil {
+		if err := s.requireAbove(ctx, p, userID); err != nil {
+			return User{}, err
+		}
+	}
+	hash := ""
+	if patch.Password != nil {
+		if userID == p.UserID {
+			return User{}, problem.New(problem.Unprocessable, "own_password", "Your own password is changed with the current one.").
+				WithCure("Use the change of password of your session.").InField("password")
+		}
+		var err error
+		if hash, err = s.hasher.Hash(ctx, *patch.Password); err != nil {
+			return User{}, err
+		}
+	}
+	var u User
+	err := s.store.InTx(ctx, func(tx Tx) (err error) {
+		if u, err = tx.User(ctx, userID); err != nil {
+			return err
+		}
+		now := s.clock.Now()
+		e := p.Did(now, "user_updated")
+		if patch.Name != nil && *patch.Name != u.Name {
+			e = e.With("name_before", u.Name).With("name_after", *patch.Name)
+			u.Name = *patch.Name
+		}
+		ended := hash != ""
+		if ended {
+			u.PasswordHash = hash
+			e = e.With("password", "changed")
+		}
+		if patch.Active != nil && *patch.Active != u.Active {
+			e = e.With("active_before", strconv.FormatBool(u.Active)).With("active_after", strconv.FormatBool(*patch.Active))
+			u.Active = *patch.Active
+			ended = ended || !u.Active
+		}
+		u.UpdatedAt = now
+		if err := tx.UpdateUser(ctx, u); err != nil {
+			return err
+		}
+		if ended {
+			if err := tx.DeleteSessionsOfUser(ctx, userID); err != nil {
+				return err
+			}
+		}
+		if err := keepAdministrator(ctx, tx); err != nil {
+			return err
+		}
+		return tx.AppendAudit(ctx, e.On("user", u.ID, u.Email))
+	})
+	return u, answer(err, what, "email")
+}
+
+// ChangePassword sets the caller's own password. It ends every session of the user: whoever calls it
+// for a browser signs that one in again.
+func (s *Service) ChangePassword(ctx context.Context, p access.Principal, current, next string) error {
+	if p.UserID == "" {
+		return access.ErrUnauthenticated()
+	}
+	u, err := s.store.User(ctx, p.UserID)
+	if err != nil {
+		return answer(err, "user "+p.UserID, "email")
+	}
+	match, err := s.hasher.Matches(ctx, current, u.PasswordHash)
+	if err != nil {
+		return err
+	}
+	if !match {
+		return problem.New(problem.Unprocessable, "password_wrong", "The current password is wrong.").
+			WithCure("Type it again; an administrator can set a new one.").InField("currentPassword")
+	}
+	hash, err := s.hasher.Hash(ctx, next)
+	if err != nil {
+		if e, ok := problemOf(err); ok {
+			return e.InField("newPassword")
+		}
+		return err
+	}
+	old := u.PasswordHash
+	err = s.store.InTx(ctx, func(tx Tx) error {
+		u, err := tx.User(ctx, p.UserID)
+		if err != nil {
+			return err
+		}
+		if u.PasswordHash != old {
+			return problem.New(problem.Conflict, "password_changed_meanwhile", "The password was changed a moment ago.").
+				WithCure("Sign in with the new one.")
+		}
+		u.PasswordHash, u.UpdatedAt = hash, s.clock.Now()
+		if err := tx.UpdateUser(ctx, u); err != nil {
+			return err
+		}
+		if err := tx.DeleteSessionsOfUser(ctx, u.ID); err != nil {
+			return err
+		}
+		return tx.AppendAudit(ctx, p.Did(u.UpdatedAt, "password_changed").On("user", u.ID, u.Email))
+	})
+	return answer(err, "user "+p.UserID, "email")
+}
+
+// requireAbove refuses where the user holds a permission somewhere that p does not hold there.
+func (s *Service) requireAbove(ctx context.Context, p access.Principal, userID string) error {
+	if userID == p.UserID {
+		return nil
+	}
+	assignments, err := s.store.Assignments(ctx, userID)
+	if err != nil {
+		return answer(err, "user "+userID, "email")
+	}
+	for _, a := range assignments {
+		role, err := s.store.Role(ctx, a.RoleID)
+		if err != nil {
+			return answer(err, "role "+a.RoleID, "name")
+		}
+		if err := requireAll(p, role.Permissions, a.Scope); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepAdministrator refuses a change after which nobody could manage users any more.
+func keepAdministrator(ctx context.Context, tx Tx) error {
+	n, err := tx.CountAdministrators(ctx)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return problem.New(problem.Conflict, "last_administrator", "This would leave nobody who may manage users on the whole console.").
+			WithCure("Make another active user an administrator first.")
+	}
+	return nil
+}
