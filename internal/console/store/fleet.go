@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
+	"strings"
 	"time"
 
 	"prxm.uz/proxima/internal/console/fleet"
@@ -183,7 +185,11 @@ func (t *tx) DeleteAgent(ctx context.Context, id string, at time.Time) error {
 	return t.end(ctx, id, at, "delete agent", func() (int64, error) { return t.q.DeleteAgent(ctx, id) })
 }
 
+// Batches are written in the order of agents, since replicas that each begin elsewhere would wait for
+// each other until PostgreSQL finds the deadlock, a second later.
+
 func (s fleetStore) RecordPulses(ctx context.Context, batch []fleet.Pulse) error {
+	batch = slices.SortedStableFunc(slices.Values(batch), func(a, b fleet.Pulse) int { return strings.Compare(a.AgentID, b.AgentID) })
 	return s.db.inTx(ctx, func(t *tx) error {
 		for _, p := range batch {
 			_, err := t.q.RecordPulse(ctx, sqlgen.RecordPulseParams{
@@ -201,6 +207,7 @@ func (s fleetStore) RecordPulses(ctx context.Context, batch []fleet.Pulse) error
 }
 
 func (s fleetStore) RecordPresence(ctx context.Context, batch []fleet.Presence) error {
+	batch = slices.SortedStableFunc(slices.Values(batch), func(a, b fleet.Presence) int { return strings.Compare(a.AgentID, b.AgentID) })
 	return s.db.inTx(ctx, func(t *tx) error {
 		for _, p := range batch {
 			_, err := t.q.RecordPresence(ctx, sqlgen.RecordPresenceParams{
