@@ -1,0 +1,141 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+
+	"prxm.uz/proxima/internal/console/access"
+)
+
+// signInView is the page that asks who somebody is.
+type signInData struct {
+	base
+	Email string
+	Next  string
+	Fault *fault
+}
+
+// home sends whoever is signed in to the list of clusters.
+func (s *server) home(v *visit) error {
+	v.goTo("/clusters")
+	return nil
+}
+
+func (s *server) signInPage(v *visit) error {
+	next := localPath(v.r.URL.Query().Get("next"))
+	if v.who.UserID != "" {
+		v.goTo(next)
+		return nil
+	}
+	return v.render(http.StatusOK, signInView(signInData{base: s.base(v, "Sign in", ""), Next: next}))
+}
+
+func (s *server) signIn(v *visit) error {
+	email, next := v.form("email"), localPath(v.r.PostFormValue("next"))
+	who, err := s.Access.SignIn(v.ctx(), email, v.r.PostFormValue("password"), remoteAddr(v.r))
+	if err != nil {
+		told, status, ok := faultOf(err)
+		if !ok {
+			return err
+		}
+		page := signInData{base: s.base(v, "Not signed in", ""), Email: email, Next: next, Fault: &told}
+		page.Who = access.Principal{}
+		return v.render(status, signInView(page))
+	}
+	if err := s.Sessions.SignIn(v.ctx(), who.UserID); err != nil {
+		return err
+	}
+	v.goTo(next)
+	return nil
+}
+
+func (s *server) signOut(v *visit) error {
+	if err := s.Sessions.SignOut(v.ctx()); err != nil {
+		return err
+	}
+	v.goTo("/signin")
+	return nil
+}
+
+// setTheme remembers the choice in a cookie, so that the server paints the first frame right.
+func (s *server) setTheme(v *visit) error {
+	cookie := &http.Cookie{
+		Name: themeCookie, Value: v.r.PostFormValue("theme"), Path: "/", MaxAge: 365 * 24 * 3600,
+		HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode,
+	}
+	if cookie.Value != "light" && cookie.Value != "dark" {
+		cookie.Value, cookie.MaxAge = "", -1
+	}
+	http.SetCookie(v.w, cookie)
+	v.goTo(localPath(v.r.PostFormValue("next")))
+	return nil
+}
+
+func (s *server) serveStatic(v *visit) error { return s.static.serve(v.w, v.r) }
+
+func (s *server) favicon(v *visit) error {
+	http.Redirect(v.w, v.r, s.static.url("favicon.svg"), http.StatusSeeOther)
+	return nil
+}
+
+// profileData is the page about the caller.
+type profileData struct {
+	base
+	Grants []grantRow
+	Fault  *fault
+	Done   string // what was done by the form that led here
+}
+
+// grantRow is one role of the caller with where it holds.
+type grantRow struct {
+	Role  string
+	Where string
+	May   []access.Permission
+}
+
+func (s *server) profile(v *visit) error {
+	page, err := s.profilePage(v)
+	if err != nil {
+		return err
+	}
+	if v.r.URL.Query().Get("did") == "password" {
+		page.Done = "Your password was changed."
+	}
+	return v.render(http.StatusOK, profileView(page))
+}
+
+func (s *server) profilePage(v *visit) (profileData, error) {
+	page := profileData{base: s.base(v, "Profile", "")}
+	page.Narrow = true
+	names, err := s.names(v, access.HostsRead)
+	if err != nil {
+		return page, err
+	}
+	for _, g := range v.who.Grants {
+		page.Grants = append(page.Grants, grantRow{Role: g.Role, Where: names.scope(g.Scope), May: g.Permissions})
+	}
+	return page, nil
+}
+
+func (s *server) changePassword(v *visit) error {
+	current, next := v.r.PostFormValue("current"), v.r.PostFormValue("next")
+	err := error(nil)
+	told, status := fault{Field: "again", Message: "The two new passwords differ.", Cure: "Type the new password twice, the same both times."}, http.StatusUnprocessableEntity
+	if next == v.r.PostFormValue("again") {
+		err = s.Access.ChangePassword(v.ctx(), v.who, current, next)
+		if err == nil {
+			v.goTo("/profile?" + url.Values{"did": {"password"}}.Encode())
+			return nil
+		}
+		ok := false
+		if told, status, ok = faultOf(err); !ok {
+			return err
+		}
+	}
+	page, err := s.profilePage(v)
+	if err != nil {
+		return err
+	}
+	page.Fault = &told
+	return v.render(status, profileView(page))
+}

@@ -1,0 +1,134 @@
+// Package web owns the pages: it parses a request, makes a domain call, and renders a typed page. It
+// judges nothing. Gates are printed as they came, and what a page says of a cluster beside them
+// are facts with their ages, each compared with its own window and never folded into one light.
+//
+// Every page works without script. Script adds what a reload would bring: gates that change while one
+// looks (server-sent events), the slug while one types, lists that keep the focus. Nothing is inline,
+// so that the content policy can forbid it.
+//
+// It refuses to hold state: what a list shows stands in its URL, and the plain value of an install
+// token exists only in the answer that minted it.
+package web
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"prxm.uz/proxima/internal/clock"
+	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/enrollment"
+	"prxm.uz/proxima/internal/console/fleet"
+	"prxm.uz/proxima/internal/console/inventory"
+	"prxm.uz/proxima/internal/console/onboarding"
+	"prxm.uz/proxima/internal/console/tenancy"
+)
+
+// Sessions remembers who is signed in. The middleware that loads and saves a session stands around
+// the handler that [New] returns.
+type Sessions interface {
+	// SignIn binds the session to a user and renews its token.
+	SignIn(ctx context.Context, userID string) error
+	SignOut(ctx context.Context) error
+	// UserID is "" where nobody is signed in.
+	UserID(ctx context.Context) string
+}
+
+// Access answers who somebody is. Refusals are problems: sign_in_refused, too_many_attempts.
+type Access interface {
+	SignIn(ctx context.Context, email, password, remoteAddr string) (access.Principal, error)
+	// Principal answers with problem.Unauthenticated for a user who is gone or deactivated.
+	Principal(ctx context.Context, userID string) (access.Principal, error)
+	ChangePassword(ctx context.Context, p access.Principal, current, next string) error
+}
+
+// Tenancy lists and makes clients and environments.
+type Tenancy interface {
+	ClientsFor(ctx context.Context, p access.Principal, perm access.Permission) ([]tenancy.Client, error)
+	// EnvironmentsFor lists the environments of every client where clientID is "".
+	EnvironmentsFor(ctx context.Context, p access.Principal, clientID string, perm access.Permission) ([]tenancy.Environment, error)
+	CreateClient(ctx context.Context, p access.Principal, name string) (tenancy.Client, error)
+	CreateEnvironment(ctx context.Context, p access.Principal, clientID, name string) (tenancy.Environment, error)
+}
+
+// Onboarding records attempts and measures them.
+type Onboarding interface {
+	Record(ctx context.Context, p access.Principal, clientID, environmentID, displayName string) (onboarding.Recorded, error)
+	// AddToken mints a further token for the attempt and returns its plain value once.
+	AddToken(ctx context.Context, p access.Principal, attemptID string) (enrollment.Token, string, error)
+	List(ctx context.Context, p access.Principal, clientID string, unfinished bool) ([]onboarding.Attempt, error)
+	Status(ctx context.Context, p access.Principal, id string) (onboarding.Status, error)
+	Abandon(ctx context.Context, p access.Principal, id string) error
+	// Command prints a placeholder where plainToken is "".
+	Command(ctx context.Context, p access.Principal, id, plainToken string) (onboarding.Command, error)
+}
+
+// Inventory reads clusters and their objects. The reach of a list is the service's own affair.
+type Inventory interface {
+	Clusters(ctx context.Context, p access.Principal, q inventory.ClusterQuery) ([]inventory.Cluster, int, error)
+	Cluster(ctx context.Context, p access.Principal, id string) (inventory.Cluster, error)
+	Objects(ctx context.Context, p access.Principal, q inventory.Query) (inventory.Page, error)
+	Object(ctx context.Context, p access.Principal, clusterID string, k inventory.Key) (inventory.Object, error)
+	AcceptIdentity(ctx context.Context, p access.Principal, clusterID, uid string) (inventory.Cluster, error)
+}
+
+// Fleet lists agents.
+type Fleet interface {
+	Agents(ctx context.Context, p access.Principal, f fleet.Filter) ([]fleet.Agent, int, error)
+}
+
+// Config is what the pages stand on. Every field is needed.
+type Config struct {
+	Sessions   Sessions
+	Access     Access
+	Tenancy    Tenancy
+	Onboarding Onboarding
+	Inventory  Inventory
+	Fleet      Fleet
+	Clock      clock.Clock
+	Logger     *slog.Logger
+	// Version is shown at the foot of every page.
+	Version string
+	// PublicURL is the address at which people reach console; cookies are Secure where it is https.
+	PublicURL string
+	// SyncInterval is console's own PROXIMA_K8S_SYNC_INTERVAL. An inventory older than twice
+	// that is marked as old.
+	SyncInterval time.Duration
+}
+
+// server is the handler of all pages.
+type server struct {
+	Config
+	static assets
+	// host is the public address without its scheme, for pages that nobody is signed in to.
+	host   string
+	secure bool
+}
+
+// New returns the handler of all pages, to be mounted at "/". A field that is missing is an error that
+// names it.
+func New(c Config) (http.Handler, error) {
+	missing := map[string]bool{
+		"Sessions": c.Sessions == nil, "Access": c.Access == nil, "Tenancy": c.Tenancy == nil,
+		"Onboarding": c.Onboarding == nil, "Inventory": c.Inventory == nil, "Fleet": c.Fleet == nil,
+		"Clock": c.Clock == nil, "Logger": c.Logger == nil, "SyncInterval": c.SyncInterval <= 0,
+	}
+	for field, is := range missing {
+		if is {
+			return nil, errors.New("web: Config." + field + " is missing; console sets it when it starts")
+		}
+	}
+	static, err := loadAssets()
+	if err != nil {
+		return nil, err
+	}
+	s := &server{Config: c, static: static, secure: strings.HasPrefix(c.PublicURL, "https:")}
+	if u, err := url.Parse(c.PublicURL); err == nil {
+		s.host = u.Host
+	}
+	return headers(s.router()), nil
+}
