@@ -34,13 +34,57 @@ func EncodeInventory(inv *Inventory) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the compressor: %w", err)
 	}
-	if err := json.NewEncoder(zw).Encode(inv); err != nil {
+	if err := writeInventory(zw, inv); err != nil {
 		return nil, fmt.Errorf("encode inventory: %w", err)
 	}
 	if err := zw.Close(); err != nil {
 		return nil, fmt.Errorf("compress inventory: %w", err)
 	}
 	return buf.Bytes(), nil
+}
+
+// writeInventory writes the JSON of an inventory object by object: encoding/json would hold the whole
+// text, several times as large as what it describes once compressed.
+func writeInventory(w io.Writer, inv *Inventory) error {
+	head := *inv
+	head.Nodes, head.Namespaces, head.Workloads, head.Pods, head.Services, head.Events = nil, nil, nil, nil, nil, nil
+	text, err := json.Marshal(head)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(text[:len(text)-1]); err != nil { // without the closing brace
+		return err
+	}
+	if err := firstError(
+		writeList(w, "nodes", inv.Nodes), writeList(w, "namespaces", inv.Namespaces), writeList(w, "workloads", inv.Workloads),
+		writeList(w, "pods", inv.Pods), writeList(w, "services", inv.Services), writeList(w, "events", inv.Events),
+	); err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, "}\n")
+	return err
+}
+
+func writeList[T any](w io.Writer, name string, list []T) error {
+	if len(list) == 0 {
+		return nil
+	}
+	separator := `,"` + name + `":[`
+	for i := range list {
+		text, err := json.Marshal(&list[i])
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, separator); err != nil {
+			return err
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+		separator = ","
+	}
+	_, err := io.WriteString(w, "]")
+	return err
 }
 
 // DecodeInventory reads what EncodeInventory wrote. It holds the message to the limits of this package
