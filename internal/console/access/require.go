@@ -44,7 +44,7 @@ func (p Principal) Require(perm Permission, at Scope, what string) error {
 	case p.Allows(perm, at):
 		return nil
 	case p.Touches(at):
-		return ErrForbidden(perm)
+		return Refuse(perm)
 	default:
 		return problem.New(problem.NotFound, "not_found", "There is no "+what+".").
 			WithCure("Check the id; if it is right, you have no role where it lives.")
@@ -55,10 +55,4 @@ func (p Principal) Require(perm Permission, at Scope, what string) error {
 func ErrUnauthenticated() *problem.Error {
 	return problem.New(problem.Unauthenticated, "unauthenticated", "Nobody is signed in.").
 		WithCure("Sign in, or send an API token as a bearer token.")
-}
-
-// ErrForbidden is the answer to a principal that lacks the permission.
-func ErrForbidden(perm Permission) *problem.Error {
-	return problem.New(problem.Forbidden, "forbidden", "This needs the permission "+string(perm)+", which you do not hold here.").
-		WithCure("Ask an administrator for a role that has it.")
 }

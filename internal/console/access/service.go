@@ -48,7 +48,7 @@ func (s *Service) SignIn(ctx context.Context, email, password, remoteAddr string
 	if len(email) > 254 {
 		return Principal{}, errSignIn()
 	}
-	account, address := "account "+email, "address "+addressKey(remoteAddr)
+	account, address := "account "+email, "address "+AddressKey(remoteAddr)
 	if err := s.throttle(ctx, account, AttemptsPerAccount, now); err != nil {
 		return Principal{}, err
 	}
@@ -110,8 +110,9 @@ func (s *Service) throttle(ctx context.Context, key string, limit int, now time.
 	return e
 }
 
-// addressKey groups IPv6 addresses by their /64, which one host owns whole.
-func addressKey(remoteAddr string) string {
+// AddressKey names a caller for rate limits: an address without its port; IPv6 addresses are grouped
+// by their /64, which one host owns whole.
+func AddressKey(remoteAddr string) string {
 	if ap, err := netip.ParseAddrPort(remoteAddr); err == nil {
 		remoteAddr = ap.Addr().String()
 	}

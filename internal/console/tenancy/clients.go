@@ -24,7 +24,7 @@ func (s *Service) Clients(ctx context.Context, p access.Principal) ([]Client, er
 // ClientsFor lists the clients on which, or on an environment of which, p holds the permission.
 func (s *Service) ClientsFor(ctx context.Context, p access.Principal, perm access.Permission) ([]Client, error) {
 	if !p.AllowsSomewhere(perm) {
-		return nil, access.ErrForbidden(perm)
+		return nil, access.Refuse(perm)
 	}
 	clients, err := s.store.Clients(ctx, p.Reach(perm))
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Service) Environments(ctx context.Context, p access.Principal, clientID
 // clientID lists those of every client.
 func (s *Service) EnvironmentsFor(ctx context.Context, p access.Principal, clientID string, perm access.Permission) ([]Environment, error) {
 	if !p.AllowsSomewhere(perm) {
-		return nil, access.ErrForbidden(perm)
+		return nil, access.Refuse(perm)
 	}
 	if clientID != "" {
 		if !p.Touches(access.Scope{ClientID: clientID}) {

@@ -43,6 +43,15 @@ func (s *Service) User(ctx context.Context, p access.Principal, userID string) (
 	return u, assignments, answer(err, "user "+userID, "e-mail address")
 }
 
+// Assignments lists the roles of a user.
+func (s *Service) Assignments(ctx context.Context, p access.Principal, userID string) ([]Assignment, error) {
+	if err := p.Require(access.UsersRead, access.Scope{}, "console"); err != nil {
+		return nil, err
+	}
+	assignments, err := s.store.Assignments(ctx, userID)
+	return assignments, answer(err, "user "+userID, "e-mail address")
+}
+
 func (s *Service) newUser(ctx context.Context, email, name, password string) (User, error) {
 	if err := checkEmail(email); err != nil {
 		return User{}, err

@@ -1,0 +1,219 @@
+// Package httpapi is the edge that speaks the HTTP contract of api/openapi/console.yaml. A guard in
+// front of every operation authenticates, authorises and validates from the contract itself; behind it
+// a handler translates, makes one domain call, and renders. It refuses to start with an operation that
+// does not say who may call it.
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3filter"
+
+	api "prxm.uz/proxima/api/console"
+	"prxm.uz/proxima/internal/clock"
+	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/enrollment"
+	"prxm.uz/proxima/internal/console/fleet"
+	"prxm.uz/proxima/internal/console/inventory"
+	"prxm.uz/proxima/internal/console/onboarding"
+	"prxm.uz/proxima/internal/console/problem"
+	"prxm.uz/proxima/internal/console/tenancy"
+)
+
+// Access is what the API needs of package access.
+type Access interface {
+	Principal(ctx context.Context, userID string) (access.Principal, error)
+	PrincipalOfToken(ctx context.Context, plain, remoteAddr string) (access.Principal, error)
+	MintAPIToken(ctx context.Context, p access.Principal, name string, expiresIn time.Duration) (access.APIToken, string, error)
+	APITokens(ctx context.Context, p access.Principal) ([]access.APIToken, error)
+	RevokeAPIToken(ctx context.Context, p access.Principal, tokenID string) error
+}
+
+// Sessions tells who is signed in; its middleware must stand outside of this handler.
+type Sessions interface {
+	UserID(ctx context.Context) string
+	SignIn(ctx context.Context, userID string) error
+}
+
+// Tenancy is what the API needs of package tenancy.
+type Tenancy interface {
+	Clients(ctx context.Context, p access.Principal) ([]tenancy.Client, error)
+	Client(ctx context.Context, p access.Principal, clientID string) (tenancy.Client, error)
+	CreateClient(ctx context.Context, p access.Principal, name string) (tenancy.Client, error)
+	RenameClient(ctx context.Context, p access.Principal, clientID, name string) (tenancy.Client, error)
+	Environments(ctx context.Context, p access.Principal, clientID string) ([]tenancy.Environment, error)
+	CreateEnvironment(ctx context.Context, p access.Principal, clientID, name string) (tenancy.Environment, error)
+	Users(ctx context.Context, p access.Principal) ([]tenancy.User, error)
+	User(ctx context.Context, p access.Principal, userID string) (tenancy.User, []tenancy.Assignment, error)
+	Assignments(ctx context.Context, p access.Principal, userID string) ([]tenancy.Assignment, error)
+	CreateUser(ctx context.Context, p access.Principal, email, name, password string) (tenancy.User, error)
+	UpdateUser(ctx context.Context, p access.Principal, userID string, patch tenancy.UserPatch) (tenancy.User, error)
+	ChangePassword(ctx context.Context, p access.Principal, current, next string) error
+	Roles(ctx context.Context, p access.Principal) ([]tenancy.Role, error)
+	CreateRole(ctx context.Context, p access.Principal, name string, permissions []access.Permission) (tenancy.Role, error)
+	UpdateRole(ctx context.Context, p access.Principal, roleID, name string, permissions []access.Permission) (tenancy.Role, error)
+	DeleteRole(ctx context.Context, p access.Principal, roleID string) error
+	Assign(ctx context.Context, p access.Principal, userID, roleID string, scope access.Scope) (tenancy.Assignment, error)
+	Unassign(ctx context.Context, p access.Principal, userID, assignmentID string) error
+}
+
+// Enrollment is what the API needs of package enrollment.
+type Enrollment interface {
+	Challenge(ctx context.Context) (challenge string, expires time.Time, err error)
+	Enroll(ctx context.Context, token string, r enrollment.Request, remoteAddr string) (enrollment.Response, error)
+	PostFindings(ctx context.Context, token string, f enrollment.FindingsPost) error
+	Renew(ctx context.Context, agentID string, r enrollment.RenewRequest, remoteAddr string) (enrollment.Credential, error)
+	Tokens(ctx context.Context, p access.Principal, clientID string) ([]enrollment.Token, error)
+	Mint(ctx context.Context, p access.Principal, r enrollment.MintRequest) (enrollment.Token, string, error)
+	Revoke(ctx context.Context, p access.Principal, tokenID string) error
+}
+
+// Onboarding is what the API needs of package onboarding.
+type Onboarding interface {
+	Record(ctx context.Context, p access.Principal, clientID, environmentID, displayName string) (onboarding.Recorded, error)
+	List(ctx context.Context, p access.Principal, clientID string, unfinished bool) ([]onboarding.Attempt, error)
+	Status(ctx context.Context, p access.Principal, id string) (onboarding.Status, error)
+	Abandon(ctx context.Context, p access.Principal, id string) error
+	Command(ctx context.Context, p access.Principal, id, plainToken string) (onboarding.Command, error)
+}
+
+// Inventory is what the API needs of package inventory.
+type Inventory interface {
+	Clusters(ctx context.Context, p access.Principal, q inventory.ClusterQuery) ([]inventory.Cluster, int, error)
+	Cluster(ctx context.Context, p access.Principal, clusterID string) (inventory.Cluster, error)
+	Objects(ctx context.Context, p access.Principal, q inventory.Query) (inventory.Page, error)
+	AcceptIdentity(ctx context.Context, p access.Principal, clusterID, uid string) (inventory.Cluster, error)
+	Remove(ctx context.Context, p access.Principal, clusterID string) error
+}
+
+// Fleet is what the API needs of package fleet.
+type Fleet interface {
+	Agents(ctx context.Context, p access.Principal, f fleet.Filter) ([]fleet.Agent, int, error)
+	Agent(ctx context.Context, p access.Principal, agentID string) (fleet.Agent, error)
+	ReleaseIdentity(ctx context.Context, p access.Principal, agentID string) (fleet.Agent, error)
+	Revoke(ctx context.Context, p access.Principal, agentID string) (fleet.Agent, error)
+	Delete(ctx context.Context, p access.Principal, agentID string) error
+}
+
+// Config is what the API stands on; every field is needed.
+type Config struct {
+	Access     Access
+	Sessions   Sessions
+	Tenancy    Tenancy
+	Enrollment Enrollment
+	Onboarding Onboarding
+	Inventory  Inventory
+	Fleet      Fleet
+	Clock      clock.Clock
+	Logger     *slog.Logger
+	// RemoteAddr answers the caller's address, trusted proxies looked through. Nil takes r.RemoteAddr.
+	RemoteAddr func(r *http.Request) string
+}
+
+// New makes the handler of everything under /api/. Console wraps it in the session middleware and in
+// http.CrossOriginProtection.
+func New(c Config) (http.Handler, error) {
+	if c.RemoteAddr == nil {
+		c.RemoteAddr = func(r *http.Request) string { return r.RemoteAddr }
+	}
+	operations, err := readContract()
+	if err != nil {
+		return nil, err
+	}
+	out := refuser{logger: c.Logger}
+	g := &guard{
+		refuser: out, config: c, limiter: newLimiter(c.Clock),
+		options: &openapi3filter.Options{
+			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, MultiError: true, SkipSettingDefaults: true,
+		},
+	}
+	badRequest := func(w http.ResponseWriter, r *http.Request, _ error) {
+		out.refuse(w, r, invalid("request_invalid", "The request could not be read.", "Hold it against the API's contract."))
+	}
+	strict := api.NewStrictHandlerWithOptions(&server{Config: c}, nil, api.StrictHTTPServerOptions{
+		RequestErrorHandlerFunc: badRequest, ResponseErrorHandlerFunc: out.refuse,
+	})
+	m := &guarded{mux: http.NewServeMux(), operations: operations, guard: g, served: map[string]bool{}}
+	api.HandlerWithOptions(strict, api.StdHTTPServerOptions{BaseRouter: m, ErrorHandlerFunc: badRequest})
+	for pattern := range operations {
+		if !m.served[pattern] {
+			m.unknown = append(m.unknown, errors.New("the contract has "+pattern+", the generated code has not: generate it anew"))
+		}
+	}
+	contract, err := api.GetSpecJSON()
+	if err != nil {
+		return nil, fmt.Errorf("read the API's contract: %w", err)
+	}
+	m.mux.HandleFunc("GET /api/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(contract) // the client may have left
+	})
+	m.served["GET /api/v1/openapi.json"] = true
+	return m, errors.Join(m.unknown...)
+}
+
+// guarded is the router: the generated code registers its handlers, and each gets its guard.
+type guarded struct {
+	mux        *http.ServeMux
+	operations map[string]*operation
+	guard      *guard
+	served     map[string]bool
+	unknown    []error
+}
+
+// HandleFunc implements the generated code's ServeMux.
+func (m *guarded) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
+	op := m.operations[pattern]
+	if op == nil {
+		m.unknown = append(m.unknown, errors.New("the generated code serves "+pattern+", which the contract has not: generate it anew"))
+		return
+	}
+	m.served[pattern] = true
+	m.mux.Handle(pattern, m.guard.wrap(op, handler))
+}
+
+// ServeHTTP answers unknown paths and methods as problems too, and never redirects.
+func (m *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	handler, pattern := m.mux.Handler(r)
+	clean := path.Clean(r.URL.Path) == r.URL.Path // the mux would redirect the others
+	if clean && m.served[pattern] {
+		m.mux.ServeHTTP(w, r)
+		return
+	}
+	answer := &headOnly{header: http.Header{}}
+	if !m.served[pattern] {
+		handler.ServeHTTP(answer, r)
+	}
+	if clean && answer.status == http.StatusMethodNotAllowed {
+		allow := answer.header.Get("Allow")
+		w.Header().Set("Allow", allow)
+		write(w, api.Problem{
+			Type: typeOf("method_not_allowed"), Title: "Method not allowed", Status: answer.status, Code: "method_not_allowed",
+			Detail: new("This path does not know the method " + r.Method + "."), Cure: new("Use one of: " + allow + "."),
+		})
+		return
+	}
+	m.guard.refuse(w, r, problem.New(problem.NotFound, "path_unknown", "The API has no such path.").
+		WithCure("Look it up in the contract, /api/v1/openapi.json."))
+}
+
+// headOnly keeps the status and the headers of an answer.
+type headOnly struct {
+	header http.Header
+	status int
+}
+
+// Header implements http.ResponseWriter.
+func (h *headOnly) Header() http.Header { return h.header }
+
+// Write implements http.ResponseWriter.
+func (h *headOnly) Write(b []byte) (int, error) { return len(b), nil }
+
+// WriteHeader implements http.ResponseWriter.
+func (h *headOnly) WriteHeader(status int) { h.status = status }
