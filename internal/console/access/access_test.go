@@ -1,0 +1,159 @@
+package access_test
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"prxm.uz/proxima/internal/clock/clocktest"
+	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/problem"
+	"prxm.uz/proxima/internal/console/store"
+	"prxm.uz/proxima/internal/console/tenancy"
+)
+
+const (
+	email    = "ann@example.com"
+	password = "correct horse battery"
+)
+
+type house struct {
+	access  *access.Service
+	tenancy *tenancy.Service
+	clock   *clocktest.Manual
+}
+
+func newHouse(t *testing.T) house {
+	t.Helper()
+	c := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	db, err := store.Open(t.Context(), store.Config{Path: filepath.Join(t.TempDir(), "proxima.db"), Clock: c})
+	must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	hasher, err := access.NewHasher(access.Cost{MemoryKiB: 64, Iterations: 1, Parallelism: 1})
+	must(t, err)
+	h := house{access: access.New(db.Access(), hasher, c, slog.New(slog.DiscardHandler)), tenancy: tenancy.New(db.Tenancy(), hasher, c), clock: c}
+	_, err = h.tenancy.EnsureAdministrator(t.Context(), email, password)
+	must(t, err)
+	return h
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSignIn(t *testing.T) {
+	h := newHouse(t)
+	p, err := h.access.SignIn(t.Context(), " ANN@Example.com ", password, "192.0.2.1:5")
+	must(t, err)
+	if p.Email != email || !p.Allows(access.UsersWrite, access.Scope{}) || p.RemoteAddr != "192.0.2.1:5" {
+		t.Errorf("signed in as %+v", p)
+	}
+	_, wrong := h.access.SignIn(t.Context(), email, "wrong", "192.0.2.1:5")
+	_, unknown := h.access.SignIn(t.Context(), "nobody@example.com", "wrong", "192.0.2.1:5")
+	if problem.CodeOf(wrong) != "sign_in_failed" || wrong.Error() != unknown.Error() {
+		t.Errorf("wrong password: %v; unknown user: %v; want one answer", wrong, unknown)
+	}
+}
+
+func TestSignInIsThrottled(t *testing.T) {
+	h := newHouse(t)
+	var mu sync.Mutex
+	codes := map[string]int{}
+	var wait sync.WaitGroup
+	for range 30 {
+		wait.Go(func() {
+			_, err := h.access.SignIn(context.WithoutCancel(t.Context()), email, "wrong", "192.0.2.1:5")
+			mu.Lock()
+			defer mu.Unlock()
+			codes[problem.CodeOf(err)]++
+		})
+	}
+	wait.Wait()
+	if codes["sign_in_failed"] > access.AttemptsPerAccount || codes["sign_in_failed"]+codes["too_many_attempts"] != 30 {
+		t.Errorf("30 guesses at once: %v", codes)
+	}
+	_, err := h.access.SignIn(t.Context(), email, password, "198.51.100.1:5")
+	if !problem.Is(err, problem.TooMany) {
+		t.Fatalf("the right password while throttled: %v", err)
+	}
+	if e, ok := err.(*problem.Error); !ok || e.RetryAfterSeconds < 60 || e.RetryAfterSeconds > 15*60 { //nolint:errorlint // not wrapped
+		t.Errorf("retry after: %v", err)
+	}
+	h.clock.Advance(access.AttemptWindow + time.Second)
+	if _, err := h.access.SignIn(t.Context(), email, password, "192.0.2.1:5"); err != nil {
+		t.Errorf("after the window: %v", err)
+	}
+}
+
+func TestAddressIsThrottled(t *testing.T) {
+	h := newHouse(t)
+	for i := range access.AttemptsPerAddress {
+		_, _ = h.access.SignIn(t.Context(), strings.Repeat("x", i+1)+"@example.com", "wrong", "[2001:db8::1]:5")
+	}
+	if _, err := h.access.SignIn(t.Context(), email, password, "[2001:db8::2]:5"); !problem.Is(err, problem.TooMany) {
+		t.Errorf("the same /64: %v", err)
+	}
+	if _, err := h.access.SignIn(t.Context(), email, password, "[2001:db8:1::1]:5"); err != nil {
+		t.Errorf("another /64: %v", err)
+	}
+}
+
+func TestAPITokens(t *testing.T) {
+	h := newHouse(t)
+	ctx := t.Context()
+	p, err := h.access.SignIn(ctx, email, password, "")
+	must(t, err)
+	minted, plain, err := h.access.MintAPIToken(ctx, p, "ci", time.Hour)
+	must(t, err)
+	if !strings.HasPrefix(plain, "pat_") || len(plain) != 36 || !strings.HasPrefix(plain, minted.Prefix) || len(minted.Prefix) > 10 {
+		t.Errorf("token %q with prefix %q", plain, minted.Prefix)
+	}
+	got, err := h.access.PrincipalOfToken(ctx, plain, "192.0.2.1")
+	must(t, err)
+	if got.UserID != p.UserID || got.APITokenID != minted.ID {
+		t.Errorf("acts as %+v", got)
+	}
+	refused := func(why, code string) {
+		t.Helper()
+		if _, err := h.access.PrincipalOfToken(ctx, plain, ""); !problem.Is(err, problem.Unauthenticated) || problem.CodeOf(err) != code {
+			t.Errorf("%s: %v, want %s", why, err, code)
+		}
+	}
+	h.clock.Advance(time.Hour)
+	refused("expired", "api_token_expired")
+	minted, plain, err = h.access.MintAPIToken(ctx, p, "ci", 0)
+	must(t, err)
+	must(t, h.access.RevokeAPIToken(ctx, p, minted.ID))
+	refused("revoked", "api_token_revoked")
+
+	u, err := h.tenancy.CreateUser(ctx, p, "bob@example.com", "Bob", password)
+	must(t, err)
+	bob, err := h.access.Principal(ctx, u.ID)
+	must(t, err)
+	if err := h.access.RevokeAPIToken(ctx, bob, minted.ID); !problem.Is(err, problem.NotFound) {
+		t.Errorf("revoking another's token: %v", err)
+	}
+	_, plain, err = h.access.MintAPIToken(ctx, bob, "bob", 0)
+	must(t, err)
+	_, err = h.tenancy.UpdateUser(ctx, p, u.ID, tenancy.UserPatch{Active: new(false)})
+	must(t, err)
+	refused("deactivated", "account_deactivated")
+}
+
+func TestPasswordRules(t *testing.T) {
+	for password, ok := range map[string]bool{
+		strings.Repeat("a", 11): false, strings.Repeat("a", 12): true, strings.Repeat("é", 200): true, strings.Repeat("a", 201): false,
+		strings.Repeat(" ", 20): false, "abcdefghijk\x00l": false, "abcdefghijkl\xff": false,
+	} {
+		if err := access.CheckPassword(password); (err == nil) != ok {
+			t.Errorf("%q: %v", password, err)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package session_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"prxm.uz/proxima/internal/clock/clocktest"
+	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/access/session"
+	"prxm.uz/proxima/internal/console/store"
+	"prxm.uz/proxima/internal/console/tenancy"
+)
+
+// browser keeps the cookie of one person.
+type browser struct {
+	t       *testing.T
+	handler http.Handler
+	cookie  *http.Cookie
+}
+
+func (b *browser) get(path string) string {
+	b.t.Helper()
+	r := httptest.NewRequestWithContext(b.t.Context(), "GET", path, nil)
+	if b.cookie != nil {
+		r.AddCookie(b.cookie)
+	}
+	w := httptest.NewRecorder()
+	b.handler.ServeHTTP(w, r)
+	for _, c := range w.Result().Cookies() {
+		b.cookie = c
+	}
+	return w.Body.String()
+}
+
+func TestSessionLives(t *testing.T) {
+	c := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	db, err := store.Open(t.Context(), store.Config{Path: filepath.Join(t.TempDir(), "proxima.db"), Clock: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	hasher, err := access.NewHasher(access.Cost{MemoryKiB: 64, Iterations: 1, Parallelism: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	people := tenancy.New(db.Tenancy(), hasher, c)
+	if _, err := people.EnsureAdministrator(t.Context(), "root@example.com", "correct horse battery"); err != nil {
+		t.Fatal(err)
+	}
+	root, err := db.Access().AccountByEmail(t.Context(), "root@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := session.New(db.Access(), session.Options{Secure: true, Clock: c, Logger: slog.New(slog.DiscardHandler)})
+	b := &browser{t: t, handler: m.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/in":
+			if err := m.SignIn(r.Context(), root.UserID); err != nil {
+				t.Error(err)
+			}
+		case "/out":
+			if err := m.SignOut(r.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		fmt.Fprint(w, m.UserID(r.Context()))
+	}))}
+	if got := b.get("/"); got != "" || b.cookie != nil {
+		t.Errorf("a stranger is %q with cookie %v", got, b.cookie)
+	}
+	b.get("/in")
+	if k := b.cookie; k == nil || k.Name != "proxima_session" || !k.HttpOnly || !k.Secure || k.SameSite != http.SameSiteLaxMode {
+		t.Fatalf("the cookie is %v", k)
+	}
+	first := b.cookie.Value
+	b.get("/in")
+	if b.cookie.Value == first {
+		t.Error("signing in kept the token")
+	}
+	old := &browser{t: t, handler: b.handler, cookie: &http.Cookie{Name: "proxima_session", Value: first}}
+	if got := old.get("/"); got != "" {
+		t.Errorf("the old token still is %q", got)
+	}
+	// Used twice a day it lives for seven days, and not longer.
+	for day := 0.0; day < 7; day += 0.5 {
+		if got := b.get("/"); got != root.UserID {
+			t.Fatalf("on day %.1f the session is %q", day, got)
+		}
+		c.Advance(12 * time.Hour)
+	}
+	if got := b.get("/"); got != "" {
+		t.Error("the session outlived seven days")
+	}
+	b.get("/in")
+	c.Advance(24*time.Hour + time.Minute)
+	if got := b.get("/"); got != "" {
+		t.Error("the session outlived a day without a request")
+	}
+	b.get("/in")
+	kept := *b.cookie
+	b.get("/out")
+	b.cookie = &kept
+	if got := b.get("/"); got != "" {
+		t.Error("the session outlived signing out")
+	}
+}
