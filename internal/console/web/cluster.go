@@ -87,7 +87,7 @@ func (s *server) cluster(v *visit) error {
 		page.Kinds = append(page.Kinds, kindRow{KindState: k, Fact: kindFact(k)})
 	}
 	events, err := s.Inventory.Objects(v.ctx(), v.who, inventory.Query{
-		ClusterID: head.Cluster.ID, Section: inventory.SectionEvents, State: "Warning", Sort: "at", Desc: true, Limit: warningsShown,
+		ClusterID: head.Cluster.ID, Section: inventory.SectionEvents, State: "Warning", Sort: "age", Limit: warningsShown,
 	})
 	if err != nil {
 		return err

@@ -31,13 +31,8 @@ type clusterRow struct {
 	Enrolled, Heartbeat, Inventory fact
 }
 
-// clusterSorts are the columns that clusters can be sorted by; the first is the default.
-func clusterSorts() []string {
-	return []string{"name", "enrolled", "heartbeat", "inventory", "nodes", "pods", "version"}
-}
-
 func (s *server) clusters(v *visit) error {
-	l := readList(v.r, clustersPageSize, clusterSorts())
+	l := readList(v.r, clustersPageSize, inventory.ClusterSortKeys())
 	if !l.filtered("q", "client", "environment") {
 		if first, err := s.startNeeded(v); err != nil {
 			return err

@@ -76,10 +76,7 @@ func (s *server) section(v *visit) error {
 		return err
 	}
 	columns := columnsOf(section)
-	l := readList(v.r, sectionPageSize, sortsOf(columns))
-	if section == inventory.SectionEvents && l.get("sort") == "" { // the newest first
-		l.Sort, l.Desc = "at", true
-	}
+	l := readList(v.r, sectionPageSize, inventory.SortKeys(section))
 	found, err := s.Inventory.Objects(v.ctx(), v.who, inventory.Query{
 		ClusterID: head.Cluster.ID, Section: section, Text: l.get("q"), Namespace: l.get("namespace"),
 		State: l.get("state"), Kind: l.get("kind"), Node: l.get("node"),
@@ -188,47 +185,36 @@ func columnsOf(s inventory.Section) []column {
 	case inventory.SectionNodes:
 		return []column{
 			{"name", "Name", false}, {"state", "Ready", false}, {"", "Roles", false}, {"", "Kubelet", false},
-			{"cpu", "CPU", true}, {"memory", "Memory", true}, {"", "Address", false}, {"", "System", false}, {"at", "Age", true},
+			{"cpu", "CPU", true}, {"memory", "Memory", true}, {"", "Address", false}, {"", "System", false}, {"age", "Age", true},
 		}
 	case inventory.SectionNamespaces:
 		return []column{
 			{"name", "Name", false}, {"state", "Phase", false}, {"count", "Pods", true}, {"", "Workloads", true},
-			{"", "Services", true}, {"at", "Age", true},
+			{"", "Services", true}, {"age", "Age", true},
 		}
 	case inventory.SectionWorkloads:
 		return []column{
-			{"name", "Name", false}, {"kind", "Kind", false}, {"ready", "Ready", true}, {"", "Updated", true}, {"", "Available", true},
-			{"namespace", "Namespace", false}, {"", "Images", false}, {"at", "Age", true},
+			{"name", "Name", false}, {"kind", "Kind", false}, {"state", "State", false}, {"ready", "Ready", true}, {"", "Updated", true},
+			{"", "Available", true}, {"namespace", "Namespace", false}, {"", "Images", false}, {"age", "Age", true},
 		}
 	case inventory.SectionPods:
 		return []column{
-			{"name", "Name", false}, {"state", "Status", false}, {"ready", "Ready", true}, {"restarts", "Restarts", true},
+			{"name", "Name", false}, {"state", "Status", false}, {"", "Ready", true}, {"restarts", "Restarts", true},
 			{"namespace", "Namespace", false}, {"owner", "Owner", false}, {"node", "Node", false},
-			{"cpu", "CPU req.", true}, {"memory", "Memory req.", true}, {"at", "Age", true},
+			{"cpu", "CPU req.", true}, {"memory", "Memory req.", true}, {"age", "Age", true},
 		}
 	case inventory.SectionServices:
 		return []column{
 			{"name", "Name", false}, {"namespace", "Namespace", false}, {"state", "Type", false}, {"", "Cluster IP", false},
-			{"", "Ports", false}, {"", "Outside", false}, {"at", "Age", true},
+			{"", "Ports", false}, {"", "Outside", false}, {"age", "Age", true},
 		}
 	case inventory.SectionEvents:
 		return []column{
-			{"", "Reason", false}, {"state", "Type", false}, {"", "Object", false}, {"", "Message", false},
-			{"count", "Count", true}, {"at", "Last seen", true},
+			{"", "Reason", false}, {"state", "Type", false}, {"owner", "Object", false}, {"", "Message", false},
+			{"count", "Count", true}, {"age", "Last seen", true},
 		}
 	}
 	return nil
-}
-
-// sortsOf are the keys that a list with these columns can be sorted by, the default first.
-func sortsOf(columns []column) []string {
-	var out []string
-	for _, c := range columns {
-		if c.Key != "" {
-			out = append(out, c.Key)
-		}
-	}
-	return out
 }
 
 // body reads the stored object. What cannot be read leaves its columns empty; those that lists sort
@@ -265,9 +251,6 @@ func rowOf(clusterID string, o inventory.Object) row {
 	switch o.Section {
 	case inventory.SectionNodes:
 		n := body[wire.Node](o)
-		if n.Unschedulable {
-			state.Faint = "cordoned"
-		}
 		r.Cells = []cell{
 			state, {Text: strings.Join(n.Roles, ", ")}, {Text: n.KubeletVersion}, {Text: cpu(o.CPUMillis), Numeric: true},
 			{Text: memory(o.MemoryBytes), Numeric: true}, {Text: n.InternalIP}, {Text: n.OSImage, Faint: n.Architecture}, born,
@@ -279,11 +262,7 @@ func rowOf(clusterID string, o inventory.Object) row {
 		r.Cells = []cell{state, pods, number(int64(n.Workloads)), number(int64(n.Services)), born}
 	case inventory.SectionWorkloads:
 		w := body[wire.Workload](o)
-		kind := cell{Text: o.Kind}
-		if w.Paused {
-			kind.Faint = "paused"
-		}
-		r.Cells = []cell{kind, ofDesired, number(w.Updated), number(w.Available), namespace, {Text: images(w.Containers), Wide: true}, born}
+		r.Cells = []cell{{Text: o.Kind}, state, ofDesired, number(w.Updated), number(w.Available), namespace, {Text: images(w.Containers), Wide: true}, born}
 	case inventory.SectionPods:
 		kind, owner, _ := strings.Cut(o.Owner, "/")
 		node := cell{Text: o.Node}
@@ -304,9 +283,10 @@ func rowOf(clusterID string, o inventory.Object) row {
 	case inventory.SectionEvents:
 		e := body[wire.Event](o)
 		r.Name = cmp.Or(e.Reason, o.Name)
-		object := cell{Text: e.InvolvedName, Faint: e.InvolvedKind}
-		if o.Namespace != "" {
-			object.Text = o.Namespace + "/" + e.InvolvedName
+		kind, name, _ := strings.Cut(o.Owner, "/")
+		object := cell{Text: name, Faint: kind}
+		if o.Namespace != "" && name != "" {
+			object.Text = o.Namespace + "/" + name
 		}
 		r.Cells = []cell{state, object, {Text: e.Message, Wide: true}, number(o.Count), born}
 	}
@@ -316,22 +296,29 @@ func rowOf(clusterID string, o inventory.Object) row {
 // stateClass gives a state its colour and shape. It is a translation of Kubernetes' own words and
 // judges nothing about the cluster.
 func stateClass(o inventory.Object) string {
-	state := strings.ToLower(strings.ReplaceAll(o.State, "_", ""))
-	switch {
-	case o.Section == inventory.SectionServices, state == "":
+	if o.Section == inventory.SectionServices {
+		return ""
+	}
+	switch state := strings.ToLower(o.State); {
+	case state == "", state == "normal":
 		return ""
 	case state == "warning":
 		return "warning"
+	case state == "not ready":
+		if o.Section == inventory.SectionNodes {
+			return "failed"
+		}
+		return "warning"
 	case strings.Contains(state, "backoff"), strings.HasPrefix(state, "err"), strings.HasSuffix(state, "error"),
-		slices.Contains([]string{"failed", "notready", "oomkilled", "evicted", "deadlineexceeded", "invalidimagename", "containerstatusunknown"}, state):
+		slices.Contains([]string{"failed", "oomkilled", "evicted", "deadlineexceeded", "invalidimagename", "unexpectedadmissionerror"}, state):
 		return "failed"
-	case slices.Contains([]string{"unknown", "nodelost"}, state):
+	case slices.Contains([]string{"unknown", "nodelost", "containerstatusunknown"}, state):
 		return "unknown"
 	case state == "running" && o.Ready < o.Desired:
 		return "warning"
-	case slices.Contains([]string{"running", "succeeded", "completed", "ready", "active", "normal"}, state):
+	case strings.HasPrefix(state, "ready"), slices.Contains([]string{"running", "succeeded", "completed", "active"}, state):
 		return "passed"
-	default: // Pending, ContainerCreating, PodInitializing, Terminating and their like
+	default: // Pending, Terminating, Paused and their like: neither good nor bad
 		return "waiting"
 	}
 }
