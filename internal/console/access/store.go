@@ -41,25 +41,35 @@ type Session struct {
 type Store interface {
 	// AccountByEmail finds a user by the folded e-mail address.
 	AccountByEmail(ctx context.Context, folded string) (Account, error)
+	// Account answers ErrNotFound where there is none.
 	Account(ctx context.Context, userID string) (Account, error)
 	// Grants lists the permissions of a user's roles with their scopes.
 	Grants(ctx context.Context, userID string) ([]Grant, error)
 
+	// InsertAPIToken keeps a token under the SHA-256 of its plain value.
 	InsertAPIToken(ctx context.Context, t APIToken, hash []byte) error
+	// APITokenByHash answers ErrNotFound where there is none, and a revoked or expired one as it is.
 	APITokenByHash(ctx context.Context, hash []byte) (APIToken, error)
+	// APITokens lists the tokens of a user, newest first.
 	APITokens(ctx context.Context, userID string) ([]APIToken, error)
+	// RevokeAPIToken answers ErrNotFound where the user has no such token.
 	RevokeAPIToken(ctx context.Context, userID, id string, at time.Time) error
 	// TouchAPIToken records a use; called at most once a minute for a token.
 	TouchAPIToken(ctx context.Context, id string, at time.Time) error
 
+	// PutSession writes a session, new or known; an empty userID is nobody's.
 	PutSession(ctx context.Context, s Session, userID string) error
+	// Session answers ErrNotFound for one that has ended.
 	Session(ctx context.Context, tokenHash string, now time.Time) (Session, error)
+	// DeleteSession is no error where there is none.
 	DeleteSession(ctx context.Context, tokenHash string) error
+	// DeleteExpiredSessions forgets what ended.
 	DeleteExpiredSessions(ctx context.Context, now time.Time) error
 
-	// CountAttempts counts the failed sign-ins under key since the given time; RecordAttempt adds one
-	// and forgets those before the given time; ClearAttempts forgets all.
+	// CountAttempts counts the failed sign-ins under key since the given time.
 	CountAttempts(ctx context.Context, key string, since time.Time) (int, error)
+	// RecordAttempt adds one and forgets those before the given time.
 	RecordAttempt(ctx context.Context, key string, at, forgetBefore time.Time) error
+	// ClearAttempts forgets all.
 	ClearAttempts(ctx context.Context, key string) error
 }

@@ -29,5 +29,6 @@ type Event struct {
 
 // Tx appends to the log within a transaction.
 type Tx interface {
+	// AppendAudit writes one event.
 	AppendAudit(ctx context.Context, e Event) error
 }

@@ -28,76 +28,123 @@ import (
 
 // Access is what the API needs of package access.
 type Access interface {
+	// Principal answers who a user is, or Unauthenticated.
 	Principal(ctx context.Context, userID string) (access.Principal, error)
+	// PrincipalOfToken answers who an API token acts as, or Unauthenticated.
 	PrincipalOfToken(ctx context.Context, plain, remoteAddr string) (access.Principal, error)
+	// MintAPIToken answers the plain token once.
 	MintAPIToken(ctx context.Context, p access.Principal, name string, expiresIn time.Duration) (access.APIToken, string, error)
+	// APITokens lists the caller's tokens.
 	APITokens(ctx context.Context, p access.Principal) ([]access.APIToken, error)
+	// RevokeAPIToken ends one of the caller's tokens.
 	RevokeAPIToken(ctx context.Context, p access.Principal, tokenID string) error
 }
 
 // Sessions tells who is signed in; its middleware must stand outside of this handler.
 type Sessions interface {
+	// UserID is "" where nobody is signed in.
 	UserID(ctx context.Context) string
+	// SignIn renews the session for the user.
 	SignIn(ctx context.Context, userID string) error
 }
 
 // Tenancy is what the API needs of package tenancy.
 type Tenancy interface {
+	// Clients lists the clients that the caller may read.
 	Clients(ctx context.Context, p access.Principal) ([]tenancy.Client, error)
+	// Client reads one client.
 	Client(ctx context.Context, p access.Principal, clientID string) (tenancy.Client, error)
+	// CreateClient adds a client.
 	CreateClient(ctx context.Context, p access.Principal, name string) (tenancy.Client, error)
+	// RenameClient renames a client.
 	RenameClient(ctx context.Context, p access.Principal, clientID, name string) (tenancy.Client, error)
+	// Environments lists the environments of a client that the caller may read.
 	Environments(ctx context.Context, p access.Principal, clientID string) ([]tenancy.Environment, error)
+	// CreateEnvironment adds an environment.
 	CreateEnvironment(ctx context.Context, p access.Principal, clientID, name string) (tenancy.Environment, error)
+	// Users lists every user.
 	Users(ctx context.Context, p access.Principal) ([]tenancy.User, error)
+	// User reads a user with the roles assigned.
 	User(ctx context.Context, p access.Principal, userID string) (tenancy.User, []tenancy.Assignment, error)
+	// Assignments lists the roles of a user.
 	Assignments(ctx context.Context, p access.Principal, userID string) ([]tenancy.Assignment, error)
+	// CreateUser adds a user without any role.
 	CreateUser(ctx context.Context, p access.Principal, email, name, password string) (tenancy.User, error)
+	// UpdateUser changes what the patch names.
 	UpdateUser(ctx context.Context, p access.Principal, userID string, patch tenancy.UserPatch) (tenancy.User, error)
+	// ChangePassword sets the caller's own password and ends every session of theirs.
 	ChangePassword(ctx context.Context, p access.Principal, current, next string) error
+	// Roles lists every role.
 	Roles(ctx context.Context, p access.Principal) ([]tenancy.Role, error)
+	// CreateRole adds a role.
 	CreateRole(ctx context.Context, p access.Principal, name string, permissions []access.Permission) (tenancy.Role, error)
+	// UpdateRole replaces name and permissions.
 	UpdateRole(ctx context.Context, p access.Principal, roleID, name string, permissions []access.Permission) (tenancy.Role, error)
+	// DeleteRole deletes a role that nobody holds.
 	DeleteRole(ctx context.Context, p access.Principal, roleID string) error
+	// Assign gives a role to a user on a scope.
 	Assign(ctx context.Context, p access.Principal, userID, roleID string, scope access.Scope) (tenancy.Assignment, error)
+	// Unassign takes an assignment away.
 	Unassign(ctx context.Context, p access.Principal, userID, assignmentID string) error
 }
 
 // Enrollment is what the API needs of package enrollment.
 type Enrollment interface {
+	// Challenge answers a text to sign.
 	Challenge(ctx context.Context) (challenge string, expires time.Time, err error)
+	// Enroll decides whether a stranger becomes an agent.
 	Enroll(ctx context.Context, token string, r enrollment.Request, remoteAddr string) (enrollment.Response, error)
+	// PostFindings keeps what an agent found about itself.
 	PostFindings(ctx context.Context, token string, f enrollment.FindingsPost) error
+	// Renew issues a new credential to the holder of the key.
 	Renew(ctx context.Context, agentID string, r enrollment.RenewRequest, remoteAddr string) (enrollment.Credential, error)
+	// Tokens lists the install tokens that the caller may manage.
 	Tokens(ctx context.Context, p access.Principal, clientID string) ([]enrollment.Token, error)
+	// Mint answers the plain token once.
 	Mint(ctx context.Context, p access.Principal, r enrollment.MintRequest) (enrollment.Token, string, error)
+	// Revoke ends an install token.
 	Revoke(ctx context.Context, p access.Principal, tokenID string) error
 }
 
 // Onboarding is what the API needs of package onboarding.
 type Onboarding interface {
+	// Record makes an attempt, or comes back to it.
 	Record(ctx context.Context, p access.Principal, clientID, environmentID, displayName string) (onboarding.Recorded, error)
+	// List lists the attempts that the caller may read.
 	List(ctx context.Context, p access.Principal, clientID string, unfinished bool) ([]onboarding.Attempt, error)
+	// Status measures an attempt.
 	Status(ctx context.Context, p access.Principal, id string) (onboarding.Status, error)
+	// Abandon gives an attempt up.
 	Abandon(ctx context.Context, p access.Principal, id string) error
+	// Command prints a placeholder where plainToken is "".
 	Command(ctx context.Context, p access.Principal, id, plainToken string) (onboarding.Command, error)
 }
 
 // Inventory is what the API needs of package inventory.
 type Inventory interface {
+	// Clusters lists the clusters that the caller may read, with the number of all that match.
 	Clusters(ctx context.Context, p access.Principal, q inventory.ClusterQuery) ([]inventory.Cluster, int, error)
+	// Cluster reads one cluster.
 	Cluster(ctx context.Context, p access.Principal, clusterID string) (inventory.Cluster, error)
+	// Objects reads one page of a section.
 	Objects(ctx context.Context, p access.Principal, q inventory.Query) (inventory.Page, error)
+	// AcceptIdentity takes a new fingerprint.
 	AcceptIdentity(ctx context.Context, p access.Principal, clusterID, uid string) (inventory.Cluster, error)
+	// Remove removes a cluster and archives its attempt.
 	Remove(ctx context.Context, p access.Principal, clusterID string) error
 }
 
 // Fleet is what the API needs of package fleet.
 type Fleet interface {
+	// Agents lists the agents that the caller may read, with the number of all that match.
 	Agents(ctx context.Context, p access.Principal, f fleet.Filter) ([]fleet.Agent, int, error)
+	// Agent reads one agent.
 	Agent(ctx context.Context, p access.Principal, agentID string) (fleet.Agent, error)
+	// ReleaseIdentity lets another key take the agent's name.
 	ReleaseIdentity(ctx context.Context, p access.Principal, agentID string) (fleet.Agent, error)
+	// Revoke ends an agent's credential.
 	Revoke(ctx context.Context, p access.Principal, agentID string) (fleet.Agent, error)
+	// Delete removes an agent's record.
 	Delete(ctx context.Context, p access.Principal, agentID string) error
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/console/access"
@@ -139,17 +140,5 @@ func notFound(what string) error {
 }
 
 func equalPermissions(a, b []access.Permission) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	have := map[access.Permission]bool{}
-	for _, p := range a {
-		have[p] = true
-	}
-	for _, p := range b {
-		if !have[p] {
-			return false
-		}
-	}
-	return true
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

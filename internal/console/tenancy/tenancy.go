@@ -60,45 +60,70 @@ type Assignment struct {
 type Tx interface {
 	audit.Tx
 
+	// InsertClient answers ErrTaken where the name is held.
 	InsertClient(ctx context.Context, c Client) error
+	// UpdateClient writes the name.
 	UpdateClient(ctx context.Context, c Client) error
+	// Client answers ErrNotFound where there is none.
 	Client(ctx context.Context, id string) (Client, error)
+	// InsertEnvironment answers ErrTaken where the client has one of that name.
 	InsertEnvironment(ctx context.Context, e Environment) error
+	// Environment answers ErrNotFound where there is none.
 	Environment(ctx context.Context, id string) (Environment, error)
 
+	// InsertUser answers ErrTaken where the e-mail address is held.
 	InsertUser(ctx context.Context, u User) error
+	// UpdateUser writes everything but the time of creation.
 	UpdateUser(ctx context.Context, u User) error
+	// User answers ErrNotFound where there is none.
 	User(ctx context.Context, id string) (User, error)
+	// CountUsers counts the inactive too.
 	CountUsers(ctx context.Context) (int, error)
 	// CountAdministrators counts active users who hold users:write on the whole console.
 	CountAdministrators(ctx context.Context) (int, error)
+	// DeleteSessionsOfUser signs the user out everywhere.
 	DeleteSessionsOfUser(ctx context.Context, userID string) error
 
+	// InsertRole answers ErrTaken where the name is held.
 	InsertRole(ctx context.Context, r Role) error
+	// UpdateRole writes name and permissions.
 	UpdateRole(ctx context.Context, r Role) error
-	DeleteRole(ctx context.Context, id string) error // ErrInUse while assigned
+	// DeleteRole answers ErrInUse while the role is assigned.
+	DeleteRole(ctx context.Context, id string) error
+	// Role answers ErrNotFound where there is none.
 	Role(ctx context.Context, id string) (Role, error)
+	// RoleByName finds a role by its name, whatever the case.
 	RoleByName(ctx context.Context, name string) (Role, error)
 
+	// InsertAssignment answers ErrTaken where the user holds the role on the scope.
 	InsertAssignment(ctx context.Context, a Assignment) error
+	// DeleteAssignment answers ErrNotFound where the user has no such assignment.
 	DeleteAssignment(ctx context.Context, userID, id string) error
 }
 
 // Store is where clients, environments, users and roles are kept. InTx runs f in one serializable
 // transaction and may run it again; f must have no effect outside of it.
 type Store interface {
+	// InTx runs f in one transaction.
 	InTx(ctx context.Context, f func(Tx) error) error
 
+	// Client answers ErrNotFound where there is none.
 	Client(ctx context.Context, id string) (Client, error)
 	// Clients lists the clients that reach touches, by name.
 	Clients(ctx context.Context, reach access.Reach) ([]Client, error)
+	// Environment answers ErrNotFound where there is none.
 	Environment(ctx context.Context, id string) (Environment, error)
 	// Environments lists the environments of one client that reach covers, by name; an empty clientID
 	// lists those of every client.
 	Environments(ctx context.Context, clientID string, reach access.Reach) ([]Environment, error)
+	// Users lists every user, by e-mail address.
 	Users(ctx context.Context) ([]User, error)
+	// User answers ErrNotFound where there is none.
 	User(ctx context.Context, id string) (User, error)
+	// Roles lists every role, by name.
 	Roles(ctx context.Context) ([]Role, error)
+	// Role answers ErrNotFound where there is none.
 	Role(ctx context.Context, id string) (Role, error)
+	// Assignments lists the roles of a user, the oldest first.
 	Assignments(ctx context.Context, userID string) ([]Assignment, error)
 }

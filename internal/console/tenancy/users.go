@@ -98,53 +98,31 @@ func (s *Service) CreateUser(ctx context.Context, p access.Principal, email, nam
 // password or activity must hold everything that the other holds: else it would be a way up. A new
 // password and a deactivation end the user's sessions. The last administrator stays active.
 func (s *Service) UpdateUser(ctx context.Context, p access.Principal, userID string, patch UserPatch) (User, error) {
-	what := "user " + userID
-	if err := p.Require(access.UsersWrite, access.Scope{}, "console"); err != nil {
+	hash, err := s.checkPatch(ctx, p, userID, patch)
+	if err != nil {
 		return User{}, err
 	}
-	if patch.Name != nil {
-		if err := access.CheckName("name", *patch.Name, maxUserName); err != nil {
-			return User{}, err
-		}
-	}
-	if patch.Password != nil || patch.Active != nil {
-		if err := s.requireAbove(ctx, p, userID); err != nil {
-			return User{}, err
-		}
-	}
-	hash := ""
-	if patch.Password != nil {
-		if userID == p.UserID {
-			return User{}, problem.New(problem.Unprocessable, "own_password", "Your own password is changed with the current one.").
-				WithCure("Use the change of password of your session.").InField("password")
-		}
-		var err error
-		if hash, err = s.hasher.Hash(ctx, *patch.Password); err != nil {
-			return User{}, err
-		}
-	}
 	var u User
-	err := s.store.InTx(ctx, func(tx Tx) (err error) {
+	err = s.store.InTx(ctx, func(tx Tx) (err error) {
 		if u, err = tx.User(ctx, userID); err != nil {
 			return err
 		}
-		now := s.clock.Now()
-		e := p.Did(now, "user_updated")
-		if patch.Name != nil && *patch.Name != u.Name {
-			e = e.With("name_before", u.Name).With("name_after", *patch.Name)
-			u.Name = *patch.Name
-		}
+		e := p.Did(s.clock.Now(), "user_updated")
+		u.UpdatedAt = e.At
 		ended := hash != ""
 		if ended {
 			u.PasswordHash = hash
 			e = e.With("password", "changed")
+		}
+		if patch.Name != nil && *patch.Name != u.Name {
+			e = e.With("name_before", u.Name).With("name_after", *patch.Name)
+			u.Name = *patch.Name
 		}
 		if patch.Active != nil && *patch.Active != u.Active {
 			e = e.With("active_before", strconv.FormatBool(u.Active)).With("active_after", strconv.FormatBool(*patch.Active))
 			u.Active = *patch.Active
 			ended = ended || !u.Active
 		}
-		u.UpdatedAt = now
 		if err := tx.UpdateUser(ctx, u); err != nil {
 			return err
 		}
@@ -158,7 +136,32 @@ func (s *Service) UpdateUser(ctx context.Context, p access.Principal, userID str
 		}
 		return tx.AppendAudit(ctx, e.On("user", u.ID, u.Email))
 	})
-	return u, answer(err, what, "email")
+	return u, answer(err, "user "+userID, "email")
+}
+
+// checkPatch refuses what p may not change, and answers the hash of a new password.
+func (s *Service) checkPatch(ctx context.Context, p access.Principal, userID string, patch UserPatch) (hash string, err error) {
+	if err := p.Require(access.UsersWrite, access.Scope{}, "console"); err != nil {
+		return "", err
+	}
+	if patch.Name != nil {
+		if err := access.CheckName("name", *patch.Name, maxUserName); err != nil {
+			return "", err
+		}
+	}
+	if patch.Password != nil || patch.Active != nil {
+		if err := s.requireAbove(ctx, p, userID); err != nil {
+			return "", err
+		}
+	}
+	if patch.Password == nil {
+		return "", nil
+	}
+	if userID == p.UserID {
+		return "", problem.New(problem.Unprocessable, "own_password", "Your own password is changed with the current one.").
+			WithCure("Use the change of password of your session.").InField("password")
+	}
+	return s.hasher.Hash(ctx, *patch.Password)
 }
 
 // ChangePassword sets the caller's own password. It ends every session of the user: whoever calls it

@@ -32,8 +32,11 @@ const extendEvery = 5 * time.Minute
 
 // Store is what this package needs of the database; access.Store has it.
 type Store interface {
+	// PutSession writes a session, new or known; an empty userID is nobody's.
 	PutSession(ctx context.Context, s access.Session, userID string) error
+	// Session answers access.ErrNotFound for one that has ended.
 	Session(ctx context.Context, tokenHash string, now time.Time) (access.Session, error)
+	// DeleteSession is no error where there is none.
 	DeleteSession(ctx context.Context, tokenHash string) error
 }
 
