@@ -3,7 +3,6 @@ package httpapi_test
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -113,7 +112,7 @@ func (c *console) token(userID string, lifetime time.Duration) string {
 }
 
 // call sends a request; body "" sends none. It checks that every refusal is a whole problem.
-func (c *console) call(token, method, path, body string) (*http.Response, map[string]any) {
+func (c *console) call(token, method, path, body string) (reply, map[string]any) {
 	c.t.Helper()
 	r := httptest.NewRequestWithContext(c.t.Context(), method, path, strings.NewReader(body))
 	if body != "" {
@@ -125,13 +124,12 @@ func (c *console) call(token, method, path, body string) (*http.Response, map[st
 	return c.send(r)
 }
 
-func (c *console) send(r *http.Request) (*http.Response, map[string]any) {
+func (c *console) send(r *http.Request) (reply, map[string]any) {
 	c.t.Helper()
 	w := httptest.NewRecorder()
 	c.handler.ServeHTTP(w, r)
-	res := w.Result()
-	raw, err := io.ReadAll(res.Body)
-	must(c.t, err)
+	res := reply{StatusCode: w.Code, Header: w.Header()}
+	raw := w.Body.Bytes()
 	answer := map[string]any{}
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &answer); err != nil {
@@ -155,6 +153,21 @@ func (c *console) send(r *http.Request) (*http.Response, map[string]any) {
 		c.t.Errorf("%s %s may be cached: %q", r.Method, r.URL.Path, res.Header.Values("Cache-Control"))
 	}
 	return res, answer
+}
+
+// reply is the head of an answer.
+type reply struct {
+	StatusCode int
+	Header     http.Header
+}
+
+// Cookies reads the cookies that the answer sets.
+func (r reply) Cookies() []*http.Cookie { return (&http.Response{Header: r.Header}).Cookies() }
+
+// as is v as a T, or the zero value, which then fails the test's own check.
+func as[T any](v any) T {
+	t, _ := v.(T)
+	return t
 }
 
 func must(t testing.TB, err error) {

@@ -65,7 +65,7 @@ func TestHostileRequests(t *testing.T) {
 			t.Errorf("%s: %d %v, want %d %s", test.name, res.StatusCode, answer, test.status, test.code)
 		}
 	}
-	if _, answer := c.call(token, "GET", clients, ""); len(answer["items"].([]any)) != 2 {
+	if _, answer := c.call(token, "GET", clients, ""); len(as[[]any](answer["items"])) != 2 {
 		t.Errorf("something was stored: %v", answer)
 	}
 }
@@ -75,10 +75,10 @@ func TestFaultsNameTheField(t *testing.T) {
 	secret := "hunter2hunter2hunter2"
 	_, answer := c.call(c.token(c.admin.UserID, 0), "POST", "/api/v1/users", `{"email":7,"password":"`+strings.Repeat(secret, 20)+`","extra":1}`)
 	text, pointers := "", map[string]bool{}
-	for _, e := range answer["errors"].([]any) {
-		fault := e.(map[string]any)
-		pointers[fault["pointer"].(string)] = true
-		text += fault["detail"].(string)
+	for _, e := range as[[]any](answer["errors"]) {
+		fault := as[map[string]any](e)
+		pointers[as[string](fault["pointer"])] = true
+		text += as[string](fault["detail"])
 	}
 	if !pointers["/email"] || !pointers["/password"] {
 		t.Errorf("the faults are at %v", pointers)
@@ -92,8 +92,14 @@ func TestAuthorizationHeader(t *testing.T) {
 	c := newConsole(t)
 	good := c.token(c.admin.UserID, 0)
 	for _, header := range [][]string{
-		{"Basic cm9vdDpyb290"}, {"Bearer"}, {"Bearer "}, {"Bearer " + good, "Bearer " + good}, {"Bearer " + good + "x"},
-		{"Bearer pat_" + strings.Repeat("a", 32)}, {good}, {"Bearer " + strings.Repeat("a", 10_000)},
+		{"Basic cm9vdDpyb290"},
+		{"Bearer"},
+		{"Bearer "},
+		{"Bearer " + good, "Bearer " + good},
+		{"Bearer " + good + "x"},
+		{"Bearer pat_" + strings.Repeat("a", 32)},
+		{good},
+		{"Bearer " + strings.Repeat("a", 10_000)},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/api/v1/session", nil)
 		r.Header["Authorization"] = header
@@ -144,7 +150,7 @@ func TestPasswordChangeByASession(t *testing.T) {
 		})).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "/signin", nil))
 		return w.Result().Cookies()[0]
 	}
-	ask := func(cookie *http.Cookie, method, path, body string) (*http.Response, map[string]any) {
+	ask := func(cookie *http.Cookie, method, path, body string) (reply, map[string]any) {
 		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		r.AddCookie(cookie)
@@ -176,11 +182,11 @@ func TestInnerTextStaysInside(t *testing.T) {
 	if res.StatusCode != 500 || answer["code"] != "internal" || answer["instance"] == nil {
 		t.Fatalf("a closed store: %d %v", res.StatusCode, answer)
 	}
-	incident := strings.TrimPrefix(answer["instance"].(string), "urn:proxima:incident:")
+	incident := strings.TrimPrefix(as[string](answer["instance"]), "urn:proxima:incident:")
 	if !strings.Contains(c.logs.String(), incident) {
 		t.Errorf("incident %s is not in the log", incident)
 	}
-	if text := answer["detail"].(string); strings.Contains(text, "sql") || strings.Contains(text, "database") {
+	if text := as[string](answer["detail"]); strings.Contains(text, "sql") || strings.Contains(text, "database") {
 		t.Errorf("the detail tells of the inside: %s", text)
 	}
 }
