@@ -27,6 +27,7 @@ const (
 
 // RevocationStore lists the revoked keys; fleet.Store has it.
 type RevocationStore interface {
+	// Revoked lists the public keys revoked since then, each with its time.
 	Revoked(ctx context.Context, since time.Time) (map[string]time.Time, error)
 }
 

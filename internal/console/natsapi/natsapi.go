@@ -40,12 +40,15 @@ type InventoryReceiver interface {
 	// Receive answers nil for what it stored or dropped, wire.ErrMalformed for what no delivery will
 	// cure, and any other error for what is to be delivered again.
 	Receive(ctx context.Context, agentID string, data []byte, receivedAt time.Time) error
+	// NextEpoch hands out an epoch greater than all before.
 	NextEpoch(ctx context.Context, agentID, clusterSlug string) (int64, error)
 }
 
 // FleetReceiver is the domain of agents; fleet.Service has it. It passes over agents it does not know.
 type FleetReceiver interface {
+	// RecordPresence stores received statuses; an error means that the batch comes again.
 	RecordPresence(ctx context.Context, batch []fleet.Presence) error
+	// RecordPulses does the same with heartbeats.
 	RecordPulses(ctx context.Context, batch []fleet.Pulse) error
 }
 

@@ -230,7 +230,7 @@ func TestExpiryDropsAndAFreshCredentialReturns(t *testing.T) {
 	nc := w.connect(a,
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { dropped <- err }),
 		nats.ReconnectHandler(func(*nats.Conn) { returned <- struct{}{} }))
-	await(t, "the drop at expiry", dropped)
+	_ = await(t, "the drop at expiry", dropped)
 	a.renew(w)
 	await(t, "the return with a fresh credential", returned)
 	if !nc.IsConnected() {
@@ -247,7 +247,7 @@ func TestRevocationCutsAtOnceAndStays(t *testing.T) {
 	if err := w.console.Revoke(t.Context(), a.public); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the cut", dropped)
+	_ = await(t, "the cut", dropped)
 	nc.Close()
 	if !bystander.IsConnected() || bystander.Reconnects > 0 {
 		t.Error("another agent was cut off too")
@@ -290,7 +290,11 @@ func TestWebSocketThroughConsolesListener(t *testing.T) {
 	front := httptest.NewTLSServer(mux)
 	defer front.Close()
 	a := w.agent("agt_a")
-	nc, err := nats.Connect("wss://"+front.Listener.Addr().String()+"/nats", a.options(nats.Secure(front.Client().Transport.(*http.Transport).TLSClientConfig))...)
+	transport, ok := front.Client().Transport.(*http.Transport)
+	if !ok {
+		t.Fatalf("transport is %T", front.Client().Transport)
+	}
+	nc, err := nats.Connect("wss://"+front.Listener.Addr().String()+"/nats", a.options(nats.Secure(transport.TLSClientConfig))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -580,7 +584,11 @@ func TestExternalServerOfSetup(t *testing.T) {
 	}
 	external := start(0)
 	address := external.ClientURL()
-	port := external.Addr().(*net.TCPAddr).Port
+	listening, ok := external.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatalf("address is %T", external.Addr())
+	}
+	port := listening.Port
 	if w.console, err = natsapi.Connect(t.Context(), natsapi.ConnectConfig{
 		URLs: []string{address}, Authority: w.authority, Revocations: w, Clock: clock.System(), Logger: slog.New(slog.DiscardHandler),
 	}); err != nil {
