@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/audit"
 	"prxm.uz/proxima/internal/console/fleet"
 )
@@ -117,4 +118,8 @@ type Store interface {
 	// token are kept, the oldest goes.
 	PutFindings(ctx context.Context, f Findings) error
 	FindingsOfOnboarding(ctx context.Context, onboardingID string) ([]Findings, error)
+	// AttemptScope answers where an attempt lives, ErrNotFound where there is none that is not archived.
+	AttemptScope(ctx context.Context, onboardingID string) (access.Scope, error)
+	// Environment answers an environment's client and its name.
+	Environment(ctx context.Context, environmentID string) (access.Scope, string, error)
 }

@@ -1,0 +1,65 @@
+package enrollment
+
+import (
+	"fmt"
+
+	"prxm.uz/proxima/internal/console/problem"
+)
+
+// MinimumVersion is the oldest agent that is let in.
+const MinimumVersion = "0.9.0"
+
+// The codes of refused enrolments. They are part of the contract: agents log them, gate 2 explains
+// those that a known token presented.
+const (
+	CodeTokenUnknown    = "token_unknown"
+	CodeTokenExpired    = "token_expired"
+	CodeTokenUsedUp     = "token_used_up"
+	CodeTokenRevoked    = "token_revoked"
+	CodeTokenWrongType  = "token_wrong_type"
+	CodeAlreadyEnrolled = "already_enrolled"
+	CodeAgentTooOld     = "agent_too_old"
+	CodeAgentRevoked    = "agent_revoked"
+	CodeKeyInUse        = "key_in_use"
+	CodeProofInvalid    = "proof_invalid"
+)
+
+func refuseUnknown() *problem.Error {
+	return problem.New(problem.Unauthenticated, CodeTokenUnknown, "This Console does not know the install token.").
+		WithCure("Copy the command from the wizard again. If the token was lost, add a token to the attempt and put that one into the Secret proxima-install-token.")
+}
+
+func refuseToken(t Token, state string, req Request) *problem.Error {
+	add := "Add a token to the attempt in Console and put it into the Secret proxima-install-token."
+	switch state {
+	case StateRevoked:
+		return problem.New(problem.Forbidden, CodeTokenRevoked, "The install token "+t.Prefix+"… was revoked.").WithCure(add)
+	case StateExpired:
+		return problem.New(problem.Forbidden, CodeTokenExpired, fmt.Sprintf("The install token %s… expired at %s.", t.Prefix, t.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"))).WithCure(add)
+	case StateUsedUp:
+		return problem.New(problem.Forbidden, CodeTokenUsedUp, fmt.Sprintf("All %d uses of the install token %s… are spent.", t.MaxUses, t.Prefix)).WithCure(add)
+	default:
+		return problem.New(problem.Forbidden, CodeTokenWrongType, fmt.Sprintf("The install token %s… admits agents of type %s, and this one is of type %s.", t.Prefix, t.AgentType, req.AgentType)).
+			WithCure("Use a token that is not pinned to another type.")
+	}
+}
+
+func refuseTaken(req Request) *problem.Error {
+	return problem.New(problem.Conflict, CodeAlreadyEnrolled, fmt.Sprintf("already enrolled: an agent of type %s named %s holds its identity for cluster slug %q in this environment, with another key.", req.AgentType, req.Name, req.ClusterSlug)).
+		WithCure("If that agent lost its state, release its identity or delete its record in Console; this agent then enrolls by itself. If this is another cluster, give it a slug of its own.")
+}
+
+func refuseVersion(req Request) *problem.Error {
+	return problem.New(problem.TooOld, CodeAgentTooOld, fmt.Sprintf("Agent version %s is older than %s, the oldest that this Console lets in.", req.Version, MinimumVersion)).
+		WithCure("Run the printed command again: it names the image of this Console's version.")
+}
+
+func refuseRevoked(name string) *problem.Error {
+	return problem.New(problem.Forbidden, CodeAgentRevoked, fmt.Sprintf("The credential of agent %s was revoked in Console.", name)).
+		WithCure("Delete the agent's record in Console if it is to come back; it can then enroll with a new identity.")
+}
+
+func refuseProof(err error) *problem.Error {
+	return problem.New(problem.Unauthenticated, CodeProofInvalid, "The signature does not prove that this agent holds the key it presents.").
+		WithCure("Ask for a new challenge and sign it; challenges are valid for five minutes.").Because(err)
+}

@@ -1,0 +1,337 @@
+package enrollment
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"prxm.uz/proxima/internal/clock"
+	"prxm.uz/proxima/internal/console/audit"
+	"prxm.uz/proxima/internal/console/fleet"
+	"prxm.uz/proxima/internal/console/id"
+	"prxm.uz/proxima/internal/console/problem"
+	"prxm.uz/proxima/internal/slug"
+	"prxm.uz/proxima/internal/version"
+	"prxm.uz/proxima/internal/wire"
+)
+
+// Credential is what lets an agent connect to NATS: a JWT bound to its key.
+type Credential struct {
+	JWT       string
+	Template  int
+	IssuedAt  time.Time
+	ExpiresAt time.Time
+}
+
+// Authority issues credentials and challenges; package natsauth has it.
+type Authority interface {
+	// IssueCredential makes a credential with the literal permissions of the present template.
+	IssueCredential(agentID, publicKey string, now time.Time) (Credential, error)
+	NewChallenge(now time.Time) (challenge string, expiresAt time.Time, err error)
+	CheckChallenge(challenge string, now time.Time) error
+	// VerifyProof checks the signature of the key over the text.
+	VerifyProof(publicKey, signature string, text []byte) error
+}
+
+// Config is what a Service needs.
+type Config struct {
+	Store     Store
+	Authority Authority
+	Fleet     FleetStore
+	Clock     clock.Clock
+	Logger    *slog.Logger
+	// NATSURLs are handed to agents in order of preference; NATSCA is the PEM behind them, or "".
+	NATSURLs []string
+	NATSCA   string
+	// HeartbeatEvery is told to agents, which may override it.
+	HeartbeatEvery time.Duration
+}
+
+// FleetStore is what renewal needs of the stored agents.
+type FleetStore interface {
+	Agent(ctx context.Context, id string) (fleet.Agent, error)
+	RenewCredential(ctx context.Context, id string, template int, issuedAt, expiresAt time.Time) error
+}
+
+// Service decides who gets in. It is safe for concurrent use.
+type Service struct{ Config }
+
+// New makes a Service.
+func New(c Config) *Service { return &Service{Config: c} }
+
+// Request is a stranger's request to become an agent.
+type Request struct {
+	AgentType   fleet.Type
+	Name        string
+	ClusterSlug string // "" for host agents
+	ClusterName string
+	Version     string
+	Capability  int
+	PublicKey   string
+	Challenge   string
+	Signature   string
+}
+
+// Response tells an agent who it is.
+type Response struct {
+	Agent           fleet.Agent
+	EnvironmentName string
+	// Resumed means that the same key enrolled before, and got the same identity back.
+	Resumed          bool
+	Credential       Credential
+	NATSURLs         []string
+	NATSCA           string
+	HeartbeatSeconds int
+}
+
+// FindingsPost is a self-check as an agent sends it.
+type FindingsPost struct {
+	AgentType   fleet.Type
+	Name        string
+	ClusterSlug string
+	Version     string
+	Items       []Finding
+}
+
+// RenewRequest proves that an agent holds its key, and asks for a fresh credential.
+type RenewRequest struct {
+	PublicKey string
+	Challenge string
+	Signature string
+	Version   string
+}
+
+// Challenge makes a challenge for an agent to sign; it is valid for five minutes on every replica.
+func (s *Service) Challenge(context.Context) (string, time.Time, error) {
+	return s.Authority.NewChallenge(s.Clock.Now())
+}
+
+// Enroll makes the bearer of a token an agent, or refuses with a problem of its own for each cause. A
+// refusal that presented a known token is kept on that token, and spends no use.
+func (s *Service) Enroll(ctx context.Context, token string, req Request, remoteAddr string) (Response, error) {
+	t, err := s.tokenOf(ctx, token)
+	if err != nil {
+		return Response{}, err
+	}
+	if err := s.checkRequest(req); err != nil {
+		return Response{}, err
+	}
+	resp, err := s.admit(ctx, hashToken(token), req, remoteAddr)
+	if err == nil {
+		s.Logger.InfoContext(ctx, "agent enrolled", "agent", resp.Agent.ID, "name", req.Name, "type", string(req.AgentType), "cluster_slug", req.ClusterSlug, "resumed", resp.Resumed)
+		return resp, nil
+	}
+	if p, ok := errors.AsType[*problem.Error](err); ok && p.Kind != problem.Unavailable {
+		s.Logger.WarnContext(ctx, "enrolment refused", "code", p.Code, "name", req.Name, "type", string(req.AgentType), "cluster_slug", req.ClusterSlug, "token", t.Prefix)
+		refusal := Refusal{At: s.Clock.Now(), Code: p.Code, AgentName: req.Name, AgentType: req.AgentType, ClusterSlug: req.ClusterSlug, Version: req.Version, RemoteAddr: remoteAddr}
+		if rerr := s.Store.RecordRefusal(ctx, t.ID, refusal); rerr != nil {
+			s.Logger.ErrorContext(ctx, "a refusal could not be stored", "error", rerr)
+		}
+	}
+	return Response{}, err
+}
+
+// tokenOf finds a token by its plain value. White space around it is a slip of the hand (tok-01).
+func (s *Service) tokenOf(ctx context.Context, plain string) (Token, error) {
+	if strings.TrimSpace(plain) == "" {
+		return Token{}, refuseUnknown()
+	}
+	t, err := s.Store.TokenByHash(ctx, hashToken(plain))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return Token{}, refuseUnknown()
+	case err != nil:
+		return Token{}, fmt.Errorf("find the install token: %w", err)
+	}
+	return t, nil
+}
+
+func hashToken(plain string) []byte {
+	sum := sha256.Sum256([]byte(strings.TrimSpace(plain)))
+	return sum[:]
+}
+
+// checkRequest checks the form of a request and the proof that its sender holds the key.
+func (s *Service) checkRequest(req Request) error {
+	invalid := func(field, message string) error {
+		return problem.New(problem.Invalid, "invalid_request", message).InField(field)
+	}
+	switch {
+	case req.Name == "" || len(req.Name) > wire.MaxName:
+		return invalid("name", fmt.Sprintf("The agent's name has %d bytes; 1 to %d are allowed.", len(req.Name), wire.MaxName))
+	case req.AgentType == fleet.TypeHost && req.ClusterSlug != "":
+		return invalid("clusterSlug", "A host agent belongs to no cluster; send no cluster slug.")
+	case req.AgentType != fleet.TypeHost && !slug.Valid(req.ClusterSlug):
+		return invalid("clusterSlug", fmt.Sprintf("The cluster slug %q is not one: 1 to 63 lower case letters, digits and hyphens, none at the ends.", req.ClusterSlug))
+	}
+	if err := s.Authority.CheckChallenge(req.Challenge, s.Clock.Now()); err != nil {
+		return refuseProof(err)
+	}
+	if err := s.Authority.VerifyProof(req.PublicKey, req.Signature, wire.EnrollProof(req.Challenge, string(req.AgentType), req.ClusterSlug, req.Name)); err != nil {
+		return refuseProof(err)
+	}
+	return nil
+}
+
+// admit lets a stranger in or refuses; everything in one transaction.
+func (s *Service) admit(ctx context.Context, hash []byte, req Request, remoteAddr string) (Response, error) {
+	if !version.AtLeast(req.Version, MinimumVersion) {
+		return Response{}, refuseVersion(req)
+	}
+	var resp Response
+	var environmentID string
+	err := s.Store.InTx(ctx, func(tx Tx) error {
+		resp = Response{}
+		now := s.Clock.Now()
+		t, err := tx.TokenByHash(ctx, hash)
+		if err != nil {
+			return fmt.Errorf("find the install token: %w", err)
+		}
+		environmentID = t.EnvironmentID
+		holder, err := tx.AgentByName(ctx, t.EnvironmentID, req.AgentType, req.ClusterSlug, req.Name)
+		known := err == nil
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("find the agent: %w", err)
+		}
+		switch {
+		case known && !holder.RevokedAt.IsZero():
+			return refuseRevoked(holder.Name)
+		case known && holder.PublicKey == req.PublicKey:
+			resp.Resumed = true
+			holder.Version, holder.Capability = req.Version, req.Capability
+			resp.Agent, resp.Credential, err = s.bind(ctx, tx, holder, now)
+			return err
+		}
+		if state := t.stateFor(req.AgentType, now); state != StateLive {
+			return refuseToken(t, state, req)
+		}
+		if known && holder.PublicKey != "" {
+			return refuseTaken(req)
+		}
+		if other, err := tx.AgentByKey(ctx, req.PublicKey); err == nil {
+			return problem.New(problem.Conflict, CodeKeyInUse, fmt.Sprintf("The key of this agent belongs to agent %s of cluster slug %q.", other.Name, other.ClusterSlug)).
+				WithCure("Give each agent a data directory of its own; a copied state.json is another agent's identity.")
+		} else if !errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("find the agent by its key: %w", err)
+		}
+		if ok, err := tx.UseToken(ctx, t.ID, now); err != nil {
+			return fmt.Errorf("count the use of the install token: %w", err)
+		} else if !ok {
+			return refuseToken(t, StateUsedUp, req)
+		}
+		agent := fleet.Agent{
+			ID: id.New("agt"), ClientID: t.ClientID, EnvironmentID: t.EnvironmentID,
+			Type: req.AgentType, ClusterSlug: req.ClusterSlug, Name: req.Name,
+		}
+		if known {
+			agent = holder
+		}
+		agent.PublicKey, agent.EnrolledBy, agent.EnrolledAt = req.PublicKey, t.ID, now
+		agent.Version, agent.Capability, agent.ReleasedAt = req.Version, req.Capability, time.Time{}
+		if !known {
+			agent, resp.Credential, err = s.issue(agent, now)
+			if err != nil {
+				return err
+			}
+			if err := tx.InsertAgent(ctx, agent); errors.Is(err, ErrTaken) {
+				return refuseTaken(req)
+			} else if err != nil {
+				return fmt.Errorf("store the agent: %w", err)
+			}
+			resp.Agent = agent
+		} else if resp.Agent, resp.Credential, err = s.bind(ctx, tx, agent, now); err != nil {
+			return err
+		}
+		return tx.AppendAudit(ctx, audit.Event{
+			ID: id.New("aud"), At: now, ActorKind: "agent", ActorID: agent.ID, ActorName: agent.Name,
+			Action: "agent_enrolled", ResourceType: "agent", ResourceID: agent.ID, ResourceName: agent.Name,
+			ClientID: agent.ClientID, EnvironmentID: agent.EnvironmentID, RemoteAddr: remoteAddr,
+			Detail: map[string]string{"type": string(agent.Type), "clusterSlug": agent.ClusterSlug, "token": t.Prefix, "version": agent.Version},
+		})
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	if _, resp.EnvironmentName, err = s.Store.Environment(ctx, environmentID); err != nil {
+		return Response{}, fmt.Errorf("read the environment: %w", err)
+	}
+	resp.NATSURLs, resp.NATSCA, resp.HeartbeatSeconds = s.NATSURLs, s.NATSCA, int(s.HeartbeatEvery/time.Second)
+	return resp, nil
+}
+
+// issue makes a credential and notes its times on the agent.
+func (s *Service) issue(a fleet.Agent, now time.Time) (fleet.Agent, Credential, error) {
+	c, err := s.Authority.IssueCredential(a.ID, a.PublicKey, now)
+	if err != nil {
+		return a, Credential{}, problem.New(problem.Invalid, "invalid_request", "The public key is not a user nkey.").InField("publicKey").Because(err)
+	}
+	a.Template, a.CredentialIssuedAt, a.CredentialExpiresAt = c.Template, c.IssuedAt, c.ExpiresAt
+	return a, c, nil
+}
+
+// bind issues a credential to an agent whose row exists, and writes it.
+func (s *Service) bind(ctx context.Context, tx Tx, a fleet.Agent, now time.Time) (fleet.Agent, Credential, error) {
+	a, c, err := s.issue(a, now)
+	if err != nil {
+		return a, c, err
+	}
+	if err := tx.BindAgent(ctx, a); errors.Is(err, ErrTaken) {
+		return a, c, problem.New(problem.Conflict, CodeKeyInUse, "The key of this agent belongs to another agent.")
+	} else if err != nil {
+		return a, c, fmt.Errorf("bind the agent's key: %w", err)
+	}
+	return a, c, nil
+}
+
+// Renew issues a fresh credential to an agent that proves its key. It needs no install token, so an
+// agent that was offline past its credential's end comes back by itself.
+func (s *Service) Renew(ctx context.Context, agentID string, req RenewRequest, _ string) (Credential, error) {
+	now := s.Clock.Now()
+	unknown := problem.New(problem.NotFound, "agent_unknown", fmt.Sprintf("No agent %s is enrolled with this key.", agentID)).
+		WithCure("If its record was deleted or its identity released, remove the agent's state and enroll again with an install token.")
+	if err := s.Authority.CheckChallenge(req.Challenge, now); err != nil {
+		return Credential{}, refuseProof(err)
+	}
+	if err := s.Authority.VerifyProof(req.PublicKey, req.Signature, wire.RenewProof(req.Challenge, agentID)); err != nil {
+		return Credential{}, refuseProof(err)
+	}
+	a, err := s.Fleet.Agent(ctx, agentID)
+	switch {
+	case errors.Is(err, fleet.ErrNotFound), err == nil && a.PublicKey != req.PublicKey:
+		return Credential{}, unknown
+	case err != nil:
+		return Credential{}, fmt.Errorf("find the agent: %w", err)
+	case !a.RevokedAt.IsZero():
+		return Credential{}, refuseRevoked(a.Name)
+	}
+	_, c, err := s.issue(a, now)
+	if err != nil {
+		return Credential{}, err
+	}
+	if err := s.Fleet.RenewCredential(ctx, agentID, c.Template, c.IssuedAt, c.ExpiresAt); err != nil {
+		return Credential{}, fmt.Errorf("store the renewal: %w", err)
+	}
+	return c, nil
+}
+
+// PostFindings keeps what an agent's self-check found; evidence, never a verdict.
+func (s *Service) PostFindings(ctx context.Context, token string, post FindingsPost) error {
+	t, err := s.tokenOf(ctx, token)
+	if err != nil {
+		return err
+	}
+	now := s.Clock.Now()
+	f := Findings{TokenID: t.ID, AgentName: post.Name, ClusterSlug: post.ClusterSlug, Version: post.Version, ReceivedAt: now}
+	for _, item := range post.Items {
+		item.At = now
+		f.Items = append(f.Items, item)
+	}
+	if err := s.Store.PutFindings(ctx, f); err != nil {
+		return fmt.Errorf("store the findings: %w", err)
+	}
+	return nil
+}

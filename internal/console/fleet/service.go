@@ -1,0 +1,165 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"prxm.uz/proxima/internal/clock"
+	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit"
+	"prxm.uz/proxima/internal/console/id"
+	"prxm.uz/proxima/internal/console/problem"
+)
+
+// Revoker cuts an agent's credential off at NATS; package natsapi has it.
+type Revoker interface {
+	// Revoke refuses the key from now on and drops its connections.
+	Revoke(ctx context.Context, publicKey string) error
+}
+
+// Config is what a Service needs.
+type Config struct {
+	Store   Store
+	Revoker Revoker
+	Clock   clock.Clock
+	Logger  *slog.Logger
+}
+
+// Service is the fleet as people and NATS see it. It is safe for concurrent use.
+type Service struct{ Config }
+
+// New makes a Service.
+func New(c Config) *Service { return &Service{Config: c} }
+
+// RecordPresence stores a batch of received statuses.
+func (s *Service) RecordPresence(ctx context.Context, batch []Presence) error {
+	return s.Store.RecordPresence(ctx, batch)
+}
+
+// RecordPulses stores a batch of received heartbeats.
+func (s *Service) RecordPulses(ctx context.Context, batch []Pulse) error {
+	return s.Store.RecordPulses(ctx, batch)
+}
+
+// Agents lists the agents that the caller may see, with the number of all that match.
+func (s *Service) Agents(ctx context.Context, p access.Principal, f Filter) ([]Agent, int, error) {
+	perm := access.AgentsRead
+	if f.ExcludeCollectors {
+		perm = access.HostsRead // the Hosts page
+	}
+	f.Reach = p.Reach(perm)
+	if f.Limit < 1 || f.Limit > 1000 {
+		f.Limit = 100
+	}
+	agents, total, err := s.Store.Agents(ctx, f)
+	if err != nil {
+		return nil, 0, fmt.Errorf("list agents: %w", err)
+	}
+	return agents, total, nil
+}
+
+// Agent reads one agent.
+func (s *Service) Agent(ctx context.Context, p access.Principal, agentID string) (Agent, error) {
+	a, err := s.Store.Agent(ctx, agentID)
+	if errors.Is(err, ErrNotFound) || err == nil && !p.Allows(access.AgentsRead, a.Scope()) {
+		return Agent{}, notFound(agentID)
+	}
+	return a, err
+}
+
+// ReleaseIdentity clears the key of an agent that lost its state, so that the next enrolment under its
+// name binds a new one (D-34, X-5). It refuses a revoked agent and one that was seen in the last five
+// minutes (D-35).
+func (s *Service) ReleaseIdentity(ctx context.Context, p access.Principal, agentID string) (Agent, error) {
+	return s.change(ctx, p, agentID, "agent_identity_released", func(tx Tx, a Agent, now time.Time) error {
+		if !a.RevokedAt.IsZero() {
+			return problem.New(problem.Conflict, "agent_revoked", fmt.Sprintf("Agent %s is revoked; its identity cannot be released.", a.Name)).WithCure("Delete its record instead.")
+		}
+		if seen := a.LastSeen(); now.Sub(seen) < StaleAfter && !seen.IsZero() {
+			return problem.New(problem.Conflict, "agent_alive", fmt.Sprintf("Agent %s was seen %s ago, so it still holds its identity.", a.Name, now.Sub(seen).Truncate(time.Second))).
+				WithCure("Stop the agent and wait until it was quiet for five minutes.")
+		}
+		return tx.ReleaseAgent(ctx, a.ID, now)
+	})
+}
+
+// Revoke ends an agent's credential at once and for good.
+func (s *Service) Revoke(ctx context.Context, p access.Principal, agentID string) (Agent, error) {
+	return s.change(ctx, p, agentID, "agent_revoked", func(tx Tx, a Agent, now time.Time) error {
+		if !a.RevokedAt.IsZero() {
+			return nil
+		}
+		return tx.RevokeAgent(ctx, a.ID, now)
+	})
+}
+
+// Delete removes an agent's record; its credential ends with it, and its name is free again (B-102).
+// The cluster and its inventory stay.
+func (s *Service) Delete(ctx context.Context, p access.Principal, agentID string) error {
+	_, err := s.change(ctx, p, agentID, "agent_deleted", func(tx Tx, a Agent, now time.Time) error {
+		return tx.DeleteAgent(ctx, a.ID, now)
+	})
+	return err
+}
+
+// change runs one act on one agent: permission, act, audit row, and then the cut at NATS.
+func (s *Service) change(ctx context.Context, p access.Principal, agentID, action string, act func(Tx, Agent, time.Time) error) (Agent, error) {
+	var before, after Agent
+	err := s.Store.InTx(ctx, func(tx Tx) error {
+		a, err := tx.Agent(ctx, agentID)
+		if errors.Is(err, ErrNotFound) || err == nil && !p.Allows(access.AgentsRead, a.Scope()) && !p.Allows(access.AgentsWrite, a.Scope()) {
+			return notFound(agentID)
+		}
+		if err != nil {
+			return fmt.Errorf("find the agent: %w", err)
+		}
+		if !p.Allows(access.AgentsWrite, a.Scope()) {
+			return access.Refuse(access.AgentsWrite)
+		}
+		before = a
+		now := s.Clock.Now()
+		if err := act(tx, a, now); err != nil {
+			return err
+		}
+		if after, err = tx.Agent(ctx, agentID); err != nil && !errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("read the agent again: %w", err)
+		}
+		return tx.AppendAudit(ctx, audit.Event{
+			ID: id.New("aud"), At: now, ActorKind: "user", ActorID: p.UserID, ActorName: p.Email,
+			Action: action, ResourceType: "agent", ResourceID: a.ID, ResourceName: a.Name,
+			ClientID: a.ClientID, EnvironmentID: a.EnvironmentID, RemoteAddr: p.RemoteAddr,
+			Detail: map[string]string{"type": string(a.Type), "clusterSlug": a.ClusterSlug},
+		})
+	})
+	if err != nil {
+		return Agent{}, err
+	}
+	if before.PublicKey != "" {
+		// The row is the truth; should the cut fail here, it is made again when console starts.
+		if err := s.Revoker.Revoke(ctx, before.PublicKey); err != nil {
+			s.Logger.ErrorContext(ctx, "an agent's credential could not be cut off at NATS", "agent", before.ID, "error", err)
+			return after, problem.New(problem.Unavailable, "nats_unavailable", "The change is stored, but NATS did not take the revocation.").WithCure("Repeat the act once NATS answers.").Because(err)
+		}
+	}
+	return after, nil
+}
+
+func notFound(agentID string) error {
+	return problem.New(problem.NotFound, "agent_not_found", fmt.Sprintf("There is no agent %s.", agentID))
+}
+
+// Scope is where the agent belongs.
+func (a Agent) Scope() access.Scope {
+	return access.Scope{ClientID: a.ClientID, EnvironmentID: a.EnvironmentID}
+}
+
+// LastSeen is when console last received anything of the agent; zero if never.
+func (a Agent) LastSeen() time.Time {
+	if a.PresenceAt.After(a.HeartbeatAt) {
+		return a.PresenceAt
+	}
+	return a.HeartbeatAt
+}

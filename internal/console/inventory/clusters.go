@@ -1,0 +1,170 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit"
+	"prxm.uz/proxima/internal/console/id"
+	"prxm.uz/proxima/internal/console/problem"
+)
+
+// Scope is where the cluster lives.
+func (c Cluster) Scope() access.Scope {
+	return access.Scope{ClientID: c.ClientID, EnvironmentID: c.EnvironmentID}
+}
+
+// ClusterSortKeys are the columns by which clusters sort; the first is the default.
+func ClusterSortKeys() []string {
+	return []string{"name", "enrolled", "heartbeat", "inventory", "nodes", "pods", "version"}
+}
+
+// SortKeys are the columns by which a section sorts; the first is the default.
+func SortKeys(s Section) []string {
+	switch s {
+	case SectionNodes:
+		return []string{"name", "state", "cpu", "memory", "age"}
+	case SectionNamespaces:
+		return []string{"name", "state", "count", "age"}
+	case SectionWorkloads:
+		return []string{"name", "namespace", "kind", "state", "ready", "age"}
+	case SectionPods:
+		return []string{"name", "namespace", "state", "restarts", "node", "owner", "cpu", "memory", "age"}
+	case SectionServices:
+		return []string{"name", "namespace", "state", "age"}
+	case SectionEvents:
+		return []string{"age", "state", "namespace", "name", "count", "owner"}
+	}
+	return nil
+}
+
+// Clusters lists the clusters that the caller may read, with the number of all that match.
+func (s *Service) Clusters(ctx context.Context, p access.Principal, q ClusterQuery) ([]Cluster, int, error) {
+	q.Reach = p.Reach(access.HostsRead)
+	q.Limit = limited(q.Limit)
+	if q.Sort == "" {
+		q.Sort = ClusterSortKeys()[0]
+	}
+	if !slices.Contains(ClusterSortKeys(), q.Sort) {
+		return nil, 0, unknownSort(q.Sort, ClusterSortKeys())
+	}
+	clusters, total, err := s.Store.Clusters(ctx, q)
+	if err != nil {
+		return nil, 0, fmt.Errorf("list clusters: %w", err)
+	}
+	return clusters, total, nil
+}
+
+func limited(n int) int {
+	if n < 1 || n > 500 {
+		return 100
+	}
+	return n
+}
+
+func unknownSort(key string, known []string) error {
+	return problem.New(problem.Invalid, "invalid_sort", fmt.Sprintf("%q is no column to sort by; the columns are %q.", key, known)).InField("sort")
+}
+
+// Cluster reads one cluster.
+func (s *Service) Cluster(ctx context.Context, p access.Principal, clusterID string) (Cluster, error) {
+	c, err := s.Store.Cluster(ctx, clusterID)
+	if errors.Is(err, ErrNotFound) || err == nil && !p.Allows(access.HostsRead, c.Scope()) {
+		return Cluster{}, clusterNotFound(clusterID)
+	}
+	return c, err
+}
+
+func clusterNotFound(clusterID string) error {
+	return problem.New(problem.NotFound, "cluster_not_found", fmt.Sprintf("There is no cluster %s.", clusterID))
+}
+
+// Objects reads one page of a section.
+func (s *Service) Objects(ctx context.Context, p access.Principal, q Query) (Page, error) {
+	if _, err := s.Cluster(ctx, p, q.ClusterID); err != nil {
+		return Page{}, err
+	}
+	keys := SortKeys(q.Section)
+	if keys == nil {
+		return Page{}, problem.New(problem.NotFound, "section_not_found", fmt.Sprintf("A cluster has no section %q.", q.Section))
+	}
+	q.Limit = limited(q.Limit)
+	if q.Sort == "" {
+		q.Sort = keys[0]
+		q.Desc = q.Desc || q.Section == SectionEvents
+	}
+	if !slices.Contains(keys, q.Sort) {
+		return Page{}, unknownSort(q.Sort, keys)
+	}
+	page, err := s.Store.Objects(ctx, q)
+	if err != nil {
+		return Page{}, fmt.Errorf("list %s: %w", q.Section, err)
+	}
+	return page, nil
+}
+
+// Object reads one object.
+func (s *Service) Object(ctx context.Context, p access.Principal, clusterID string, k Key) (Object, error) {
+	if _, err := s.Cluster(ctx, p, clusterID); err != nil {
+		return Object{}, err
+	}
+	o, err := s.Store.Object(ctx, clusterID, k)
+	if errors.Is(err, ErrNotFound) {
+		return Object{}, problem.New(problem.NotFound, "object_not_found", fmt.Sprintf("The stored inventory has no %s %s.", k.Kind, k.Name))
+	}
+	return o, err
+}
+
+// AcceptIdentity takes a new fingerprint for a cluster that was rebuilt. The caller names the
+// fingerprint that the page showed, so that a third one cannot slip in between.
+func (s *Service) AcceptIdentity(ctx context.Context, p access.Principal, clusterID, uid string) (Cluster, error) {
+	err := s.act(ctx, p, clusterID, "cluster_identity_accepted", map[string]string{"newUID": uid}, func(tx Tx, c Cluster) error {
+		if c.Conflict.UID == "" || c.Conflict.UID != uid {
+			return problem.New(problem.Conflict, "identity_not_reported", fmt.Sprintf("No cluster with the kube-system UID %q reports under this slug now.", uid)).WithCure("Reload the cluster's page and read which identity reports.")
+		}
+		c.UID, c.Conflict = uid, Conflict{}
+		return tx.UpdateCluster(ctx, c)
+	})
+	if err != nil {
+		return Cluster{}, err
+	}
+	return s.Store.Cluster(ctx, clusterID)
+}
+
+// Remove deletes a cluster with its inventory; the store archives its attempt in the same transaction,
+// so that the slug is free again. Agents stay; one that still reports makes the cluster anew.
+func (s *Service) Remove(ctx context.Context, p access.Principal, clusterID string) error {
+	return s.act(ctx, p, clusterID, "cluster_removed", nil, func(tx Tx, c Cluster) error {
+		return tx.DeleteCluster(ctx, c.ID, s.Clock.Now())
+	})
+}
+
+func (s *Service) act(ctx context.Context, p access.Principal, clusterID, action string, detail map[string]string, do func(Tx, Cluster) error) error {
+	return s.Store.InTx(ctx, func(tx Tx) error {
+		c, err := tx.Cluster(ctx, clusterID)
+		if errors.Is(err, ErrNotFound) || err == nil && !p.Allows(access.HostsRead, c.Scope()) && !p.Allows(access.HostsWrite, c.Scope()) {
+			return clusterNotFound(clusterID)
+		}
+		if err != nil {
+			return fmt.Errorf("find the cluster: %w", err)
+		}
+		if !p.Allows(access.HostsWrite, c.Scope()) {
+			return access.Refuse(access.HostsWrite)
+		}
+		if err := do(tx, c); err != nil {
+			return err
+		}
+		if detail == nil {
+			detail = map[string]string{}
+		}
+		detail["slug"], detail["uid"] = c.Slug, c.UID
+		return tx.AppendAudit(ctx, audit.Event{
+			ID: id.New("aud"), At: s.Clock.Now(), ActorKind: "user", ActorID: p.UserID, ActorName: p.Email,
+			Action: action, ResourceType: "cluster", ResourceID: c.ID, ResourceName: c.Name,
+			ClientID: c.ClientID, EnvironmentID: c.EnvironmentID, RemoteAddr: p.RemoteAddr, Detail: detail,
+		})
+	})
+}

@@ -1,0 +1,141 @@
+package inventory
+
+import (
+	"slices"
+	"time"
+
+	"prxm.uz/proxima/internal/console/fleet"
+	"prxm.uz/proxima/internal/wire"
+)
+
+// diff compares an inventory with the stored hashes. Rows that are equal are not written; rows that
+// vanished are deleted, unless their kind was unread (its rows stay as they are) or its list was cut
+// (they are marked unseen, and go once they were unseen for KeepUnseen).
+func diff(c Cluster, a fleet.Agent, inv *wire.Inventory, rows []Object, stored map[Key]Stored, receivedAt time.Time) Change {
+	ch := Change{UnseenSince: receivedAt}
+	seen := make(map[Key]bool, len(rows))
+	for _, o := range rows {
+		if seen[o.Key] {
+			continue // an API server lists an object once; the first counts
+		}
+		seen[o.Key] = true
+		old, ok := stored[o.Key]
+		switch {
+		case !ok || old.Hash != o.Hash:
+			ch.Upsert = append(ch.Upsert, o)
+		case !old.UnseenSince.IsZero():
+			ch.Clear = append(ch.Clear, o.Key)
+		}
+	}
+	reports := map[wire.Kind]wire.KindReport{}
+	for _, r := range inv.Kinds {
+		reports[r.Kind] = r
+	}
+	for k, old := range stored {
+		if seen[k] {
+			continue
+		}
+		r, reported := reports[kindOf(k)]
+		switch {
+		case !reported || r.Unread != "":
+			// its rows stay as they are
+		case r.Kept < r.Total:
+			if !old.UnseenSince.IsZero() && receivedAt.Sub(old.UnseenSince) > KeepUnseen {
+				ch.Delete = append(ch.Delete, k)
+				continue
+			}
+			if old.UnseenSince.IsZero() {
+				ch.Unseen = append(ch.Unseen, k)
+			}
+		default:
+			ch.Delete = append(ch.Delete, k)
+		}
+	}
+	c.Epoch, c.Sync, c.AgentID = inv.Epoch, inv.Sync, a.ID
+	c.LastSyncAt, c.CollectedAt = receivedAt, inv.CollectedAt
+	if inv.Cluster.Version != "" {
+		c.Version, c.Platform, c.Provider = inv.Cluster.Version, inv.Cluster.Platform, inv.Cluster.Provider
+	}
+	c.Kinds = kindStates(c.Kinds, inv.Kinds, receivedAt)
+	c.Counts = counts(seen, stored, ch.Delete)
+	if c.Conflict.UID == c.UID {
+		c.Conflict = Conflict{}
+	}
+	ch.Cluster = c
+	return ch
+}
+
+// kindOf names the list of an inventory that a stored object comes from.
+func kindOf(k Key) wire.Kind {
+	switch k.Section {
+	case SectionNodes:
+		return wire.KindNodes
+	case SectionNamespaces:
+		return wire.KindNamespaces
+	case SectionWorkloads:
+		switch k.Kind {
+		case "StatefulSet":
+			return wire.KindStatefulSets
+		case "DaemonSet":
+			return wire.KindDaemonSets
+		default:
+			return wire.KindDeployments
+		}
+	case SectionPods:
+		return wire.KindPods
+	case SectionServices:
+		return wire.KindServices
+	case SectionEvents:
+		return wire.KindEvents
+	}
+	return ""
+}
+
+// kindStates carries over since when the rows of an unread kind are.
+func kindStates(before []KindState, now []wire.KindReport, receivedAt time.Time) []KindState {
+	out := make([]KindState, 0, len(now))
+	for _, r := range now {
+		st := KindState{KindReport: r, ReadAt: receivedAt}
+		if r.Unread != "" {
+			st.ReadAt = time.Time{}
+			if i := slices.IndexFunc(before, func(b KindState) bool { return b.Kind == r.Kind }); i >= 0 {
+				st.ReadAt = before[i].ReadAt
+			}
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// counts counts the rows that are stored after the change.
+func counts(seen map[Key]bool, stored map[Key]Stored, deleted []Key) Counts {
+	var c Counts
+	add := func(s Section, n int) {
+		switch s {
+		case SectionNodes:
+			c.Nodes += n
+		case SectionNamespaces:
+			c.Namespaces += n
+		case SectionWorkloads:
+			c.Workloads += n
+		case SectionPods:
+			c.Pods += n
+		case SectionServices:
+			c.Services += n
+		case SectionEvents:
+			c.Events += n
+		}
+	}
+	for k := range seen {
+		add(k.Section, 1)
+	}
+	for k := range stored {
+		if !seen[k] {
+			add(k.Section, 1)
+		}
+	}
+	for _, k := range deleted {
+		add(k.Section, -1)
+	}
+	return c
+}

@@ -1,0 +1,154 @@
+package gate
+
+import "time"
+
+// Reading is one fact: what was measured and when, or why it could not be read. The zero Reading was
+// never measured, and counts as unread.
+type Reading[T any] struct {
+	Value T
+	At    time.Time
+	// Unread says why the fact could not be read; Value then means nothing.
+	Unread string
+}
+
+// Measured is a fact that was read.
+func Measured[T any](v T, at time.Time) Reading[T] { return Reading[T]{Value: v, At: at} }
+
+// CouldNotRead is a fact that could not be read, and why.
+func CouldNotRead[T any](why string, at time.Time) Reading[T] {
+	return Reading[T]{At: at, Unread: why}
+}
+
+// why returns the reason why the fact is unread, or "" where it was read.
+func (r Reading[T]) why() string {
+	switch {
+	case r.Unread != "":
+		return r.Unread
+	case r.At.IsZero():
+		return "it was not measured"
+	default:
+		return ""
+	}
+}
+
+// Facts is everything measured for one attempt. Times are console's own: when it received or wrote
+// something.
+type Facts struct {
+	Slug        string
+	Environment string
+	// SyncInterval is console's own PROXIMA_K8S_SYNC_INTERVAL; the agent is never asked.
+	SyncInterval time.Duration
+
+	Tokens     Reading[[]Token]
+	Collectors Reading[[]Collector]
+	// Cluster is the cluster that stands on (environment, slug); nil if none does.
+	Cluster Reading[*Cluster]
+	// Findings are lines of self-checks that agents posted with this attempt's tokens.
+	Findings Reading[[]Finding]
+}
+
+// budget is how long gate 4 waits, from the first collector's enrolment.
+func (f Facts) budget() time.Duration { return 2 * f.SyncInterval }
+
+// Token is one install token that was minted for the attempt.
+type Token struct {
+	Prefix    string
+	CreatedAt time.Time
+	ExpiresAt time.Time
+	RevokedAt time.Time // zero: not revoked
+	// PinnedTo is an agent type other than collector that alone may use it, or "".
+	PinnedTo string
+	Uses     int
+	MaxUses  int // 0: unlimited
+	// Collectors and Others count the agents that enrolled with it, by type.
+	Collectors  int
+	Others      int
+	SucceededAt time.Time // zero: never
+	Refusal     Refusal   // its At is zero if nothing was refused
+}
+
+// usedUp tells whether every use is spent.
+func (t Token) usedUp() bool { return t.MaxUses > 0 && t.Uses >= t.MaxUses }
+
+// usable tells whether a collector could enrol with it now.
+func (t Token) usable(now time.Time) bool {
+	return t.RevokedAt.IsZero() && now.Before(t.ExpiresAt) && !t.usedUp() && t.PinnedTo == ""
+}
+
+// Refusal is the last enrolment that console refused on a token.
+type Refusal struct {
+	At        time.Time
+	Code      string
+	AgentName string
+	Slug      string
+	AgentType string
+	Version   string
+}
+
+// Collector is one agent of type collector that enrolled with one of the attempt's tokens.
+type Collector struct {
+	Name        string
+	Slug        string // that it enrolled with
+	Version     string
+	EnrolledAt  time.Time
+	RevokedAt   time.Time // zero: not revoked
+	ReleasedAt  time.Time // zero: its identity was not released
+	HeartbeatAt time.Time // received; zero: never
+	PresenceAt  time.Time // received; zero: never
+	Leads       bool      // as it last reported
+	// CredentialExpiresAt is the end of the credential it last got.
+	CredentialExpiresAt time.Time
+	// PublishedSlug is a slug other than Slug under which it published; "" if none.
+	PublishedSlug   string
+	PublishedSlugAt time.Time
+	// ReportedError is what it said of its last sync, at ReportedAt; "" after a good one.
+	ReportedError string
+	ReportedAt    time.Time
+	// ReportedInterval is the sync interval it reports; zero if it reported none.
+	ReportedInterval time.Duration
+}
+
+// Cluster is what is stored on (environment, slug).
+type Cluster struct {
+	// Ours is true where the publisher is one of the attempt's collectors.
+	Ours        bool
+	Publisher   string // agent name; "" where its record was deleted
+	UID         string
+	FirstSyncAt time.Time
+	LastSyncAt  time.Time
+	Nodes       int
+	Namespaces  int
+	Workloads   int
+	Pods        int
+	// Unread lists kinds that the last sync could not read, each with its reason.
+	Unread []UnreadKind
+	// Conflict is another fingerprint that reports under the slug; UID is "" if none.
+	Conflict Conflict
+	// SameUID names other clusters of the client with the same fingerprint.
+	SameUID []string
+}
+
+// UnreadKind is a kind that could not be read.
+type UnreadKind struct {
+	Kind   string
+	Reason string // forbidden, not_served or unavailable
+}
+
+// Conflict is an inventory with another fingerprint than the stored one.
+type Conflict struct {
+	UID    string
+	Sender string
+	// Ours is true where the sender is one of the attempt's collectors.
+	Ours   bool
+	SeenAt time.Time
+}
+
+// Finding is one line of an agent's self-check.
+type Finding struct {
+	Agent   string
+	Check   string
+	Status  string // ok, warning, failed, skipped
+	Message string
+	Cure    string
+	At      time.Time
+}

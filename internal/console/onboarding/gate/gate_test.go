@@ -1,0 +1,307 @@
+package gate
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden file anew")
+
+var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+
+func facts(change func(*Facts)) Facts {
+	token := Token{Prefix: "pit_AB12", CreatedAt: noon.Add(-time.Hour), ExpiresAt: noon.Add(23 * time.Hour), Uses: 1, MaxUses: 25, Collectors: 1, SucceededAt: noon.Add(-50 * time.Minute)}
+	collector := Collector{Name: "halden-prod", Slug: "halden-prod", Version: "0.9.0", EnrolledAt: noon.Add(-50 * time.Minute), HeartbeatAt: noon.Add(-11 * time.Second), PresenceAt: noon.Add(-9 * time.Second), Leads: true, CredentialExpiresAt: noon.Add(6 * 24 * time.Hour)}
+	f := Facts{
+		Slug: "halden-prod", Environment: "prod", SyncInterval: 5 * time.Minute,
+		Tokens:     Measured([]Token{token}, noon),
+		Collectors: Measured([]Collector{collector}, noon),
+		Cluster:    Measured(&Cluster{Ours: true, Publisher: "halden-prod", UID: "uid-1", FirstSyncAt: noon.Add(-49 * time.Minute), LastSyncAt: noon.Add(-2 * time.Minute), Nodes: 24, Namespaces: 61, Workloads: 418, Pods: 900}, noon),
+		Findings:   Measured([]Finding(nil), noon),
+	}
+	if change != nil {
+		change(&f)
+	}
+	return f
+}
+
+func noCollector(f *Facts) {
+	f.Collectors.Value = nil
+	f.Cluster.Value = nil
+	f.Tokens.Value[0].Collectors, f.Tokens.Value[0].Uses, f.Tokens.Value[0].SucceededAt = 0, 0, time.Time{}
+}
+
+func refused(code string) func(*Facts) {
+	return func(f *Facts) {
+		noCollector(f)
+		f.Tokens.Value[0].Refusal = Refusal{At: noon.Add(-time.Minute), Code: code, AgentName: "halden-prod", Slug: "halden-prod", AgentType: "collector", Version: "0.8.0"}
+	}
+}
+
+// story is one situation whose sentences the golden file shows.
+type story struct {
+	name   string
+	change func(*Facts)
+}
+
+func stories() []story {
+	return []story{
+		{"all four passed", nil},
+		{"nothing has run", noCollector},
+		{"tokens unread", func(f *Facts) { f.Tokens = CouldNotRead[[]Token]("the database did not answer", noon) }},
+		{"agents unread", func(f *Facts) { f.Collectors = CouldNotRead[[]Collector]("the database did not answer", noon) }},
+		{"cluster unread", func(f *Facts) { f.Cluster = CouldNotRead[*Cluster]("the database did not answer", noon) }},
+		{"no token", func(f *Facts) { noCollector(f); f.Tokens.Value = nil }},
+		{"token expired unused", func(f *Facts) { noCollector(f); f.Tokens.Value[0].ExpiresAt = noon.Add(-time.Hour) }},
+		{"token expired, used by node agents only", func(f *Facts) {
+			noCollector(f)
+			f.Tokens.Value[0].Others, f.Tokens.Value[0].ExpiresAt = 3, noon.Add(-time.Hour)
+		}},
+		{"token live, used by node agents only", func(f *Facts) { noCollector(f); f.Tokens.Value[0].Others = 3 }},
+		{"token expired after enrolment", func(f *Facts) { f.Tokens.Value[0].ExpiresAt = noon.Add(-time.Hour) }},
+		{"token used up before a collector", func(f *Facts) { noCollector(f); f.Tokens.Value[0].Uses = 25; f.Tokens.Value[0].Others = 25 }},
+		{"token used up after a collector", func(f *Facts) { f.Tokens.Value[0].Uses = 25 }},
+		{"token revoked unused", func(f *Facts) { noCollector(f); f.Tokens.Value[0].RevokedAt = noon.Add(-time.Minute) }},
+		{"token revoked after enrolment", func(f *Facts) { f.Tokens.Value[0].RevokedAt = noon.Add(-time.Minute) }},
+		{"token pinned", func(f *Facts) { noCollector(f); f.Tokens.Value[0].PinnedTo = "k8s-node-monitor" }},
+		{"refused: token_expired", refused("token_expired")},
+		{"refused: token_used_up", refused("token_used_up")},
+		{"refused: token_revoked", refused("token_revoked")},
+		{"refused: token_wrong_type", refused("token_wrong_type")},
+		{"refused: already_enrolled", refused("already_enrolled")},
+		{"refused: agent_too_old", refused("agent_too_old")},
+		{"refused: another code", refused("proof_invalid")},
+		{"self-check failed before enrolling", func(f *Facts) {
+			noCollector(f)
+			f.Findings.Value = []Finding{{Agent: "halden-prod", Check: "tls", Status: "failed", Message: "The certificate of the backend is not trusted.", Cure: "Set PROXIMA_CA_FILE.", At: noon.Add(-time.Minute)}}
+		}},
+		{"collector revoked", func(f *Facts) { f.Collectors.Value[0].RevokedAt = noon.Add(-time.Minute) }},
+		{"enrolled, no heartbeat yet", func(f *Facts) {
+			c := &f.Collectors.Value[0]
+			c.EnrolledAt, c.HeartbeatAt, c.PresenceAt = noon.Add(-time.Minute), time.Time{}, time.Time{}
+			f.Cluster.Value = nil
+		}},
+		{"enrolled, never a heartbeat", func(f *Facts) {
+			c := &f.Collectors.Value[0]
+			c.HeartbeatAt, c.PresenceAt = time.Time{}, time.Time{}
+			f.Cluster.Value = nil
+		}},
+		{"collector silent", func(f *Facts) {
+			f.Collectors.Value[0].HeartbeatAt, f.Collectors.Value[0].PresenceAt = noon.Add(-26*time.Minute), noon.Add(-26*time.Minute)
+		}},
+		{"collector silent, credential expired", func(f *Facts) {
+			c := &f.Collectors.Value[0]
+			c.HeartbeatAt, c.PresenceAt, c.CredentialExpiresAt = noon.Add(-26*time.Minute), time.Time{}, noon.Add(-20*time.Minute)
+		}},
+		{"standbys without a leader", func(f *Facts) { f.Collectors.Value[0].HeartbeatAt = noon.Add(-26 * time.Minute) }},
+		{"three replicas", func(f *Facts) {
+			for _, n := range []string{"agent-1", "agent-2"} {
+				f.Collectors.Value = append(f.Collectors.Value, Collector{Name: n, Slug: "halden-prod", Version: "0.9.0", EnrolledAt: noon.Add(-40 * time.Minute), PresenceAt: noon.Add(-5 * time.Second)})
+			}
+		}},
+		{"three replicas, all silent", func(f *Facts) {
+			f.Collectors.Value[0].HeartbeatAt, f.Collectors.Value[0].PresenceAt = noon.Add(-26*time.Minute), noon.Add(-26*time.Minute)
+			f.Collectors.Value = append(f.Collectors.Value, Collector{Name: "agent-1", Slug: "halden-prod", EnrolledAt: noon.Add(-40 * time.Minute)})
+		}},
+		{"sync inside the budget", func(f *Facts) { f.Cluster.Value = nil; f.Collectors.Value[0].EnrolledAt = noon.Add(-4 * time.Minute) }},
+		{"sync late", func(f *Facts) { f.Cluster.Value = nil }},
+		{"sync late, collector reports an error", func(f *Facts) {
+			f.Cluster.Value = nil
+			f.Collectors.Value[0].ReportedError, f.Collectors.Value[0].ReportedAt = "list pods: forbidden", noon.Add(-time.Minute)
+		}},
+		{"sync old", func(f *Facts) { f.Cluster.Value.LastSyncAt = noon.Add(-11 * time.Minute) }},
+		{"kind unread", func(f *Facts) {
+			f.Cluster.Value.Unread = []UnreadKind{{"pods", "forbidden"}, {"events", "unavailable"}, {"services", "not_served"}}
+		}},
+		{"same cluster under another slug", func(f *Facts) { f.Cluster.Value.SameUID = []string{"halden-old"} }},
+		{"another slug", func(f *Facts) { f.Cluster.Value = nil; f.Collectors.Value[0].Slug = "halden-prd" }},
+		{"cluster of another install, inside the budget", func(f *Facts) {
+			f.Cluster.Value.Ours, f.Cluster.Value.Publisher = false, "old-agent"
+			f.Collectors.Value[0].EnrolledAt = noon.Add(-4 * time.Minute)
+		}},
+		{"cluster of another install, late", func(f *Facts) { f.Cluster.Value.Ours, f.Cluster.Value.Publisher = false, "" }},
+		{"rebuilt cluster", func(f *Facts) {
+			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "halden-prod", Ours: true, SeenAt: noon.Add(-time.Minute)}
+		}},
+		{"interval differs", func(f *Facts) {
+			f.SyncInterval = 90 * time.Second
+			f.Collectors.Value[0].ReportedInterval = time.Hour
+			f.Cluster.Value = nil
+		}},
+	}
+}
+
+func TestSentences(t *testing.T) {
+	var out strings.Builder
+	for _, s := range stories() {
+		fmt.Fprintf(&out, "# %s\n", s.name)
+		track := Inventory(facts(s.change), noon)
+		for _, g := range track.Gates {
+			fmt.Fprintf(&out, "%d %s: %s\n  %s\n", g.Number, g.Title, g.State, g.Sentence)
+			if g.Action != nil {
+				fmt.Fprintf(&out, "  Next: %s", g.Action.Text)
+				if g.Action.Offer != "" {
+					fmt.Fprintf(&out, " [%s]", g.Action.Offer)
+				}
+				if g.Action.Command != "" {
+					fmt.Fprintf(&out, " $ %s", g.Action.Command)
+				}
+				out.WriteString("\n")
+			}
+			for _, e := range g.Evidence {
+				fmt.Fprintf(&out, "  - %s: %s\n", e.Label, e.Value)
+			}
+		}
+		fmt.Fprintf(&out, "  done=%t; %s\n\n", track.Done, track.Owner)
+	}
+	path := filepath.Join("testdata", "inventory.golden")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), out.String()); diff != "" {
+		t.Errorf("sentences changed; read them, then run with -update (-want +got):\n%s", diff)
+	}
+}
+
+// TestInvariants judges random facts and holds the verdicts to the rules that no fact may break.
+func TestInvariants(t *testing.T) {
+	const seed = 20261130
+	rng := rand.New(rand.NewPCG(seed, seed))
+	n := 100_000
+	if testing.Short() {
+		n = 10_000
+	}
+	seen := map[string]int{}
+	for i := range n {
+		f := randomFacts(rng)
+		track := Inventory(f, noon)
+		if len(track.Gates) != 4 {
+			t.Fatalf("seed %d, case %d: %d gates, want 4", seed, i, len(track.Gates))
+		}
+		passed, stopped := 0, State("")
+		for j, g := range track.Gates {
+			seen[fmt.Sprintf("%d %s", g.Number, g.State)]++
+			fail := func(format string, args ...any) {
+				t.Helper()
+				t.Fatalf("seed %d, case %d, gate %d: "+format+"\n%s: %s\nfacts: %+v", append([]any{seed, i, g.Number}, append(args, g.State, g.Sentence, f)...)...)
+			}
+			if g.Number != j+1 || g.Title == "" || g.Sentence == "" || strings.Contains(g.Sentence, "%!") {
+				fail("malformed gate")
+			}
+			unread := []string{f.Tokens.why(), f.Collectors.why(), f.Collectors.why(), f.Cluster.why()}[j]
+			switch g.State {
+			case Passed:
+				passed++
+				if unread != "" {
+					fail("passed on an unread fact")
+				}
+			case Blocked:
+				if !strings.Contains(g.Sentence, "Nothing was attempted") || !strings.Contains(g.Sentence, "nothing was sent") {
+					fail("blocked does not say that nothing was attempted or sent")
+				}
+			case Waiting:
+				if !strings.Contains(g.Sentence, "ends when") && !strings.Contains(g.Sentence, "due within") && !strings.Contains(g.Sentence, "starts when") {
+					fail("waiting does not name what ends it")
+				}
+			case Failed:
+				if g.Action == nil || g.Action.Text == "" {
+					fail("failed without an action")
+				}
+			case Warning:
+			default:
+				fail("a sixth state")
+			}
+			if stopped == Failed && g.State != Blocked && !(j == 1 && strings.Contains(g.Sentence, "refused")) {
+				fail("after a failed gate")
+			}
+			if g.State == Failed || g.State == Blocked {
+				stopped = Failed
+			}
+			if j == 3 && (g.State == Waiting || g.State == Failed) && strings.Contains(g.Sentence, "twice this Console") && !strings.Contains(g.Sentence, limit(f.budget())) {
+				fail("the budget is not %s", limit(f.budget()))
+			}
+		}
+		if track.Done != (passed == 4) {
+			t.Fatalf("seed %d, case %d: done=%t with %d passed", seed, i, track.Done, passed)
+		}
+	}
+	for _, want := range []string{"1 passed", "1 failed", "1 warning", "2 passed", "2 waiting", "2 blocked", "2 failed", "2 warning", "3 passed", "3 waiting", "3 blocked", "3 failed", "3 warning", "4 passed", "4 waiting", "4 blocked", "4 failed", "4 warning"} {
+		if seen[want] == 0 {
+			t.Errorf("no random case reached gate %s", want)
+		}
+	}
+}
+
+func randomFacts(rng *rand.Rand) Facts {
+	at := func(span time.Duration) time.Time { return noon.Add(-time.Duration(rng.Int64N(int64(span)))) }
+	maybe := func(n int) bool { return rng.IntN(n) == 0 }
+	sometimes := func(n int, t time.Time) time.Time {
+		if maybe(n) {
+			return t
+		}
+		return time.Time{}
+	}
+	f := Facts{Slug: "s", Environment: "e", SyncInterval: time.Duration(1+rng.IntN(20)) * 30 * time.Second}
+	var tokens []Token
+	for range rng.IntN(3) {
+		t := Token{Prefix: "pit_AAAA", CreatedAt: at(48 * time.Hour), ExpiresAt: noon.Add(time.Duration(rng.IntN(48)-24) * time.Hour), MaxUses: rng.IntN(3), Uses: rng.IntN(3), RevokedAt: sometimes(6, at(time.Hour)), SucceededAt: sometimes(2, at(time.Hour))}
+		if maybe(5) {
+			t.PinnedTo = "k8s-node-monitor"
+		}
+		if maybe(6) {
+			t.Refusal = Refusal{At: at(time.Hour), Code: []string{"token_expired", "already_enrolled", "other"}[rng.IntN(3)], AgentName: "a"}
+		}
+		t.Others = rng.IntN(2)
+		tokens = append(tokens, t)
+	}
+	var collectors []Collector
+	if len(tokens) > 0 {
+		for range rng.IntN(4) {
+			c := Collector{Name: "a", Slug: []string{"s", "s", "s", "other"}[rng.IntN(4)], EnrolledAt: at(30 * time.Minute), RevokedAt: sometimes(8, at(time.Hour)), PresenceAt: sometimes(2, at(10*time.Minute)), CredentialExpiresAt: noon.Add(time.Duration(rng.IntN(3)-1) * time.Hour)}
+			if !maybe(3) {
+				c.HeartbeatAt = at(8 * time.Minute)
+			}
+			collectors = append(collectors, c)
+			tokens[0].Collectors++
+		}
+	}
+	f.Tokens, f.Collectors = Measured(tokens, noon), Measured(collectors, noon)
+	f.Cluster = Measured[*Cluster](nil, noon)
+	if !maybe(3) {
+		c := &Cluster{Ours: !maybe(4), UID: "u", FirstSyncAt: at(time.Hour), LastSyncAt: at(15 * time.Minute)}
+		if maybe(8) {
+			c.Conflict = Conflict{UID: "v", Ours: maybe(2), SeenAt: at(time.Hour)}
+		}
+		if maybe(6) {
+			c.Unread = []UnreadKind{{"pods", "forbidden"}}
+		}
+		f.Cluster = Measured(c, noon)
+	}
+	if maybe(12) {
+		f.Tokens = CouldNotRead[[]Token]("x", noon)
+	}
+	if maybe(12) {
+		f.Collectors = CouldNotRead[[]Collector]("x", noon)
+	}
+	if maybe(12) {
+		f.Cluster = CouldNotRead[*Cluster]("x", noon)
+	}
+	return f
+}

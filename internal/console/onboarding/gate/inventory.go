@@ -1,0 +1,618 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// HeartbeatWindow is how old the freshest heartbeat may be, and how long a collector may take
+// after its enrolment to send the first.
+const HeartbeatWindow = 5 * time.Minute
+
+// The gates of the inventory track, in order.
+const (
+	titleToken     = "Install token issued"
+	titleEnrolled  = "Agent enrolled as a collector"
+	titleHeartbeat = "Heartbeat fresh"
+	titleSync      = "First inventory sync landed"
+)
+
+// logCommand shows the collector's log, whichever form installed it.
+const logCommand = "kubectl -n proxima-system logs -l app.kubernetes.io/name=proxima-cluster-agent --tail=100 --prefix"
+
+// Inventory judges the inventory track: does the cluster appear in Console?
+func Inventory(f Facts, now time.Time) Track {
+	token := judgeToken(f, now)
+	token.Evidence = tokenEvidence(f)
+
+	enrolled := judgeEnrolled(f, token.State, now)
+	enrolled.Evidence = enrolledEvidence(f)
+
+	heartbeat, stopped := notReached(enrolled)
+	if !stopped {
+		heartbeat = judgeHeartbeat(f, now)
+	}
+	heartbeat.Evidence = heartbeatEvidence(f)
+
+	sync, stopped := notReached(enrolled, heartbeat)
+	if conflict, ok := judgeConflict(f, now); ok && sync.State != Blocked {
+		sync, stopped = conflict, true
+	}
+	if !stopped {
+		sync = judgeSync(f, now)
+	}
+	sync.Evidence = syncEvidence(f)
+
+	gates := []Gate{token, enrolled, heartbeat, sync}
+	for i, id := range []string{"token", "enrolled", "heartbeat", "sync"} {
+		gates[i].ID, gates[i].Number = id, i+1
+		gates[i].Title = []string{titleToken, titleEnrolled, titleHeartbeat, titleSync}[i]
+	}
+	return newTrack(inventoryOwner(gates), gates...)
+}
+
+// inventoryOwner names who owns the next step.
+func inventoryOwner(gates []Gate) string {
+	for _, g := range gates {
+		switch g.State {
+		case Failed, Warning:
+			return fmt.Sprintf("The next step is with whoever runs the install in the cluster: gate %d says what to do.", g.Number)
+		case Waiting:
+			if g.Number == 2 {
+				return "The next step is with whoever runs the install command against the cluster."
+			}
+			return "Nobody has to act: Console is measuring."
+		case Passed, Blocked:
+		}
+	}
+	return "Nobody has to act: the inventory is proved."
+}
+
+// notReached carries a state forward: after a failed or blocked gate the next is blocked, after
+// a waiting one it waits. stopped is false where the gate is to be judged by its own facts.
+func notReached(before ...Gate) (g Gate, stopped bool) {
+	for i, b := range before {
+		number := i + 2 // the first of them is gate 2
+		switch b.State {
+		case Failed, Blocked:
+			return Gate{State: Blocked, Sentence: fmt.Sprintf("Not judged, since gate %d has not passed. Nothing was attempted here, and nothing was sent to the cluster.", number)}, true
+		case Waiting:
+			return Gate{State: Waiting, Sentence: fmt.Sprintf("Not reached: gate %d is still waiting, and this gate starts when it has passed.", number)}, true
+		case Passed, Warning:
+		}
+	}
+	return Gate{}, false
+}
+
+// ---- gate 1
+
+func judgeToken(f Facts, now time.Time) Gate {
+	if why := f.Tokens.why(); why != "" {
+		return Gate{State: Warning, Sentence: fmt.Sprintf("The install tokens of this attempt could not be read (%s), so whether one is valid is unknown.", why)}
+	}
+	tokens := f.Tokens.Value
+	if t, ok := firstToken(tokens, func(t Token) bool { return t.Collectors > 0 }); ok {
+		return Gate{State: Passed, Sentence: usedTokenSentence(t, now)}
+	}
+	if t, ok := firstToken(tokens, func(t Token) bool { return t.usable(now) }); ok {
+		return Gate{State: Passed, Sentence: liveTokenSentence(t, now)}
+	}
+	return deadTokenGate(tokens, now)
+}
+
+// firstToken returns the newest token that fits.
+func firstToken(tokens []Token, fits func(Token) bool) (Token, bool) {
+	var found Token
+	ok := false
+	for _, t := range tokens {
+		if fits(t) && (!ok || t.CreatedAt.After(found.CreatedAt)) {
+			found, ok = t, true
+		}
+	}
+	return found, ok
+}
+
+func usedTokenSentence(t Token, now time.Time) string {
+	who := count(t.Collectors, "collector", "collectors") + " enrolled with it"
+	switch {
+	case !t.RevokedAt.IsZero():
+		return fmt.Sprintf("The install token was revoked %s, after %s. Enrolment does not lapse with the token.", ago(now, t.RevokedAt), who)
+	case !now.Before(t.ExpiresAt):
+		return fmt.Sprintf("The install token expired %s, and %s in time. Enrolment does not lapse with the token.", ago(now, t.ExpiresAt), who)
+	case t.usedUp():
+		return fmt.Sprintf("All %d uses of the install token are spent, and %s. A further replica needs a further token.", t.MaxUses, who)
+	default:
+		return fmt.Sprintf("The install token is valid for another %s; %s, and %s.", span(t.ExpiresAt.Sub(now)), uses(t), who)
+	}
+}
+
+func liveTokenSentence(t Token, now time.Time) string {
+	s := fmt.Sprintf("An install token is valid for another %s; %s.", span(t.ExpiresAt.Sub(now)), uses(t))
+	if t.Others > 0 {
+		s += " Only node agents enrolled with it so far."
+	}
+	return s
+}
+
+func uses(t Token) string {
+	if t.MaxUses == 0 {
+		return fmt.Sprintf("%s counted, without a limit", count(t.Uses, "use", "uses"))
+	}
+	return fmt.Sprintf("%d of %d uses counted", t.Uses, t.MaxUses)
+}
+
+func deadTokenGate(tokens []Token, now time.Time) Gate {
+	renew := &Action{Text: "Mint a new install token here, then run the printed command again.", Offer: OfferNewToken}
+	t, ok := firstToken(tokens, func(Token) bool { return true })
+	if !ok {
+		return Gate{State: Failed, Sentence: "No install token is recorded for this attempt, so no collector can enroll.", Action: renew}
+	}
+	others := ""
+	if t.Others > 0 {
+		others = fmt.Sprintf(" %s enrolled with it, and node agents do not make a cluster appear.", count(t.Others, "node agent", "node agents"))
+	}
+	var why string
+	switch {
+	case t.PinnedTo != "":
+		why = fmt.Sprintf("The install token is pinned to agents of type %s, so no collector can enroll with it.", t.PinnedTo)
+	case !t.RevokedAt.IsZero():
+		why = fmt.Sprintf("The install token was revoked %s, before any collector enrolled.", ago(now, t.RevokedAt))
+	case t.usedUp():
+		why = fmt.Sprintf("All %d uses of the install token are spent, and no collector is among them.", t.MaxUses)
+	default:
+		why = fmt.Sprintf("The install token expired %s, and no collector had enrolled with it.", ago(now, t.ExpiresAt))
+	}
+	return Gate{State: Failed, Sentence: why + others, Action: renew}
+}
+
+func tokenEvidence(f Facts) []Evidence {
+	var out []Evidence
+	for _, t := range newestFirst(f.Tokens.Value) {
+		state := "expires " + instant(t.ExpiresAt)
+		if !t.RevokedAt.IsZero() {
+			state = "revoked " + instant(t.RevokedAt)
+		}
+		out = append(out, Evidence{Label: "Token " + t.Prefix + "…", Value: uses(t) + ", " + state, At: f.Tokens.At})
+		if len(out) == 5 {
+			break
+		}
+	}
+	return out
+}
+
+func newestFirst(tokens []Token) []Token {
+	return slices.SortedStableFunc(slices.Values(tokens), func(a, b Token) int { return b.CreatedAt.Compare(a.CreatedAt) })
+}
+
+// ---- gate 2
+
+func judgeEnrolled(f Facts, token State, now time.Time) Gate {
+	if r, ok := openRefusal(f.Tokens.Value); ok && f.Tokens.why() == "" {
+		return refusedGate(r, now)
+	}
+	if token == Failed {
+		return Gate{State: Blocked, Sentence: "Not judged, since gate 1 has not passed: without a valid install token no collector can enroll. Nothing was attempted here, and nothing was sent to the cluster."}
+	}
+	if why := f.Collectors.why(); why != "" {
+		return Gate{State: Warning, Sentence: fmt.Sprintf("The enrolled agents could not be read (%s), so whether a collector enrolled is unknown.", why)}
+	}
+	collectors := f.Collectors.Value
+	if len(collectors) == 0 {
+		return waitingForCollector(f)
+	}
+	names := make([]string, 0, len(collectors))
+	live := 0
+	for _, c := range collectors {
+		names = append(names, c.Name)
+		if c.RevokedAt.IsZero() {
+			live++
+		}
+	}
+	if live == 0 {
+		return Gate{
+			State:    Warning,
+			Sentence: fmt.Sprintf("%s enrolled with this attempt’s token, and %s revoked since, so nothing it sends is accepted.", capital(count(len(collectors), "collector", "collectors")), plural(len(collectors), "its credential was", "their credentials were")),
+			Action:   &Action{Text: "Delete the agent’s record if it is to come back, add a token, and run the install again."},
+		}
+	}
+	return Gate{State: Passed, Sentence: fmt.Sprintf("%s enrolled with this attempt’s token: %s. Collectors create no host record, so this cluster appears under Clusters and never under Hosts.", capital(count(len(collectors), "collector", "collectors")), list(names))}
+}
+
+func waitingForCollector(f Facts) Gate {
+	s := "No collector has enrolled with this attempt’s token yet. This ends when the printed command has run and the pod has started. A token that Console does not know leaves no trace here: the pod’s log then says token_unknown."
+	for _, t := range f.Tokens.Value {
+		if t.Others > 0 {
+			s += " Node agents did enroll; they are not collectors."
+			break
+		}
+	}
+	for _, fd := range f.Findings.Value {
+		if fd.Status == "failed" {
+			s += fmt.Sprintf(" An agent reported a failed self-check of its own (%s); see the evidence.", fd.Check)
+			break
+		}
+	}
+	return Gate{State: Waiting, Sentence: s}
+}
+
+// openRefusal returns the newest refusal that no success on any of the attempt's tokens followed.
+func openRefusal(tokens []Token) (Refusal, bool) {
+	var last Refusal
+	var success time.Time
+	for _, t := range tokens {
+		if t.Refusal.At.After(last.At) {
+			last = t.Refusal
+		}
+		if t.SucceededAt.After(success) {
+			success = t.SucceededAt
+		}
+	}
+	return last, !last.At.IsZero() && last.At.After(success)
+}
+
+// refusedGate words a refusal and its cure. The codes are those of package enrollment.
+func refusedGate(r Refusal, now time.Time) Gate {
+	who := fmt.Sprintf("Agent %s tried to enroll %s and was refused", r.AgentName, ago(now, r.At))
+	g := Gate{State: Failed}
+	switch r.Code {
+	case "token_expired":
+		g.Sentence = who + ": its install token had expired."
+		g.Action = &Action{Text: "Get a valid token here, put it into the Secret proxima-install-token by running the printed command again.", Offer: OfferAddToken}
+	case "token_used_up":
+		g.Sentence = who + ": every use of its install token was spent."
+		g.Action = &Action{Text: "Add a token here and run the printed command again with it.", Offer: OfferAddToken}
+	case "token_revoked":
+		g.Sentence = who + ": its install token had been revoked."
+		g.Action = &Action{Text: "Find out why the token was revoked; then add a token here and run the printed command again.", Offer: OfferAddToken}
+	case "token_wrong_type":
+		g.Sentence = fmt.Sprintf("%s: its install token is not for agents of type %s.", who, r.AgentType)
+		g.Action = &Action{Text: "Add a token here, which admits collectors, and run the printed command again.", Offer: OfferAddToken}
+	case "already_enrolled":
+		g.Sentence = fmt.Sprintf("%s: an agent of that name is already enrolled for slug %s, and a name keeps the identity it enrolled with. A pod whose state was lost cannot take it over.", who, r.Slug)
+		g.Action = &Action{Text: "If that agent lost its state, release its identity or delete its record under Agents; the pod then enrolls by itself. If it is another cluster, record that one under another name."}
+	case "agent_too_old":
+		g.Sentence = fmt.Sprintf("%s: its version %s is older than this Console accepts.", who, r.Version)
+		g.Action = &Action{Text: "Run the printed command again: it names the image of this Console’s version."}
+	default:
+		g.Sentence = fmt.Sprintf("%s with the code %s.", who, r.Code)
+		g.Action = &Action{Text: "Read the pod’s log: it has the refusal with its cure.", Command: logCommand}
+	}
+	return g
+}
+
+func enrolledEvidence(f Facts) []Evidence {
+	var out []Evidence
+	for _, c := range f.Collectors.Value {
+		v := "version " + c.Version
+		if !c.RevokedAt.IsZero() {
+			v += ", revoked " + instant(c.RevokedAt)
+		}
+		out = append(out, Evidence{Label: "Collector " + c.Name, Value: v, At: c.EnrolledAt})
+		if len(out) == 8 {
+			break
+		}
+	}
+	for _, t := range f.Tokens.Value {
+		if !t.Refusal.At.IsZero() {
+			out = append(out, Evidence{Label: "Refused", Value: fmt.Sprintf("%s as %s, code %s", t.Refusal.AgentName, t.Refusal.AgentType, t.Refusal.Code), At: t.Refusal.At})
+		}
+	}
+	for _, fd := range f.Findings.Value {
+		if fd.Status == "ok" || fd.Status == "skipped" || len(out) >= 20 {
+			continue
+		}
+		v := fd.Message
+		if fd.Cure != "" {
+			v += " " + fd.Cure
+		}
+		out = append(out, Evidence{Label: fmt.Sprintf("%s of %s", fd.Check, fd.Agent), Value: v, At: fd.At, Reported: true})
+	}
+	return out
+}
+
+// ---- gate 3
+
+func judgeHeartbeat(f Facts, now time.Time) Gate {
+	if why := f.Collectors.why(); why != "" {
+		return Gate{State: Warning, Sentence: fmt.Sprintf("The heartbeats could not be read (%s), so whether the collector lives is unknown.", why)}
+	}
+	var freshest, newest Collector
+	var present []string
+	for _, c := range f.Collectors.Value {
+		if c.HeartbeatAt.After(freshest.HeartbeatAt) {
+			freshest = c
+		}
+		if c.EnrolledAt.After(newest.EnrolledAt) {
+			newest = c
+		}
+		if !c.PresenceAt.IsZero() && now.Sub(c.PresenceAt) <= HeartbeatWindow {
+			present = append(present, c.Name)
+		}
+	}
+	window := limit(HeartbeatWindow)
+	deadline := newest.EnrolledAt.Add(HeartbeatWindow)
+	switch {
+	case !freshest.HeartbeatAt.IsZero() && now.Sub(freshest.HeartbeatAt) <= HeartbeatWindow:
+		return Gate{State: Passed, Sentence: fmt.Sprintf("%s sent a heartbeat %s, inside the %s window.%s", freshest.Name, ago(now, freshest.HeartbeatAt), adjective(window), standbys(f.Collectors.Value, freshest.Name))}
+	case now.Before(deadline):
+		return Gate{State: Waiting, Sentence: fmt.Sprintf("%s enrolled %s and has not sent a heartbeat yet. The first is due within %s of the enrolment, by %s.", newest.Name, ago(now, newest.EnrolledAt), window, clock(deadline))}
+	}
+	g := Gate{State: Failed, Action: &Action{Text: "See in the pod’s log why it stopped or cannot reach NATS.", Command: logCommand}}
+	if freshest.HeartbeatAt.IsZero() {
+		g.Sentence = fmt.Sprintf("%s enrolled %s and never sent a heartbeat; the first was due within %s.", newest.Name, ago(now, newest.EnrolledAt), window)
+	} else {
+		g.Sentence = fmt.Sprintf("%s was last heard %s, beyond the %s window.", freshest.Name, ago(now, freshest.HeartbeatAt), adjective(window))
+	}
+	switch {
+	case len(present) > 0:
+		g.Sentence += fmt.Sprintf(" %s still reports its presence, so its connection works and no replica leads.", list(present))
+		g.Action.Text = "Look for leader election in the pod’s log: the Lease proxima-cluster-agent may be held by a pod that is gone, or the Role for it may be missing."
+	case len(f.Collectors.Value) == 1:
+		g.Sentence += " It is the only collector of this attempt, so this is not a quiet standby."
+	default:
+		g.Sentence += fmt.Sprintf(" None of the %d collectors of this attempt is heard.", len(f.Collectors.Value))
+	}
+	if freshest.HeartbeatAt.IsZero() {
+		freshest = newest
+	}
+	g.Sentence += credentialNote(freshest, now)
+	return g
+}
+
+// credentialNote adds what console did to the credential of a silent collector.
+func credentialNote(c Collector, now time.Time) string {
+	switch {
+	case !c.RevokedAt.IsZero():
+		return fmt.Sprintf(" Its credential was revoked %s.", ago(now, c.RevokedAt))
+	case !c.CredentialExpiresAt.IsZero() && now.After(c.CredentialExpiresAt):
+		return fmt.Sprintf(" Its credential expired %s and was not renewed since.", ago(now, c.CredentialExpiresAt))
+	default:
+		return ""
+	}
+}
+
+// standbys says of the other replicas that they are rightly quiet.
+func standbys(all []Collector, leader string) string {
+	var names []string
+	for _, c := range all {
+		if c.Name != leader && c.RevokedAt.IsZero() {
+			names = append(names, c.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" It leads; %s %s, and only the leader sends heartbeats.", list(names), plural(len(names), "is a standby", "are standbys"))
+}
+
+func heartbeatEvidence(f Facts) []Evidence {
+	var out []Evidence
+	for _, c := range f.Collectors.Value {
+		if len(out) >= 16 {
+			break
+		}
+		if !c.HeartbeatAt.IsZero() {
+			out = append(out, Evidence{Label: "Heartbeat of " + c.Name, Value: instant(c.HeartbeatAt), At: c.HeartbeatAt})
+		}
+		if !c.PresenceAt.IsZero() {
+			role := "standby"
+			if c.Leads {
+				role = "leader"
+			}
+			out = append(out, Evidence{Label: "Presence of " + c.Name, Value: "says it is the " + role, At: c.PresenceAt, Reported: true})
+		}
+	}
+	return out
+}
+
+// ---- gate 4
+
+// judgeConflict answers with a failed gate where one of this attempt's collectors reports another
+// cluster than the one that is stored.
+func judgeConflict(f Facts, now time.Time) (Gate, bool) {
+	c := f.Cluster.Value
+	if f.Cluster.why() != "" || c == nil || c.Conflict.UID == "" || !c.Conflict.Ours {
+		return Gate{}, false
+	}
+	return Gate{
+		State: Failed,
+		Sentence: fmt.Sprintf("%s reported %s from a cluster whose kube-system UID is %s, but %s in %s is stored with the UID %s. Nothing of it was stored.",
+			c.Conflict.Sender, ago(now, c.Conflict.SeenAt), c.Conflict.UID, f.Slug, f.Environment, c.UID),
+		Action: &Action{Text: "If the cluster was rebuilt, accept the new identity on its page. If the command ran against the wrong cluster, uninstall it there and record that cluster under another name.", Offer: OfferAcceptIdentity},
+	}, true
+}
+
+func judgeSync(f Facts, now time.Time) Gate {
+	if why := f.Cluster.why(); why != "" {
+		return Gate{State: Warning, Sentence: fmt.Sprintf("The stored clusters could not be read (%s), so whether an inventory landed is unknown.", why)}
+	}
+	if c := f.Cluster.Value; c != nil && c.Ours {
+		return landedGate(f, c, now)
+	}
+	if g, ok := otherSlugGate(f); ok {
+		return g
+	}
+	first := firstEnrolment(f.Collectors.Value)
+	deadline := first.Add(f.budget())
+	late := !now.Before(deadline)
+	limitText := fmt.Sprintf("%s, twice this Console’s PROXIMA_K8S_SYNC_INTERVAL of %s", limit(f.budget()), setting(f.SyncInterval))
+	if c := f.Cluster.Value; c != nil {
+		return foreignGate(f, c, late, limitText, deadline)
+	}
+	if !late {
+		return Gate{State: Waiting, Sentence: fmt.Sprintf("No inventory has arrived yet. The first is due within %s from the first enrolment, by %s.", limitText, clock(deadline))}
+	}
+	g := Gate{
+		State:    Failed,
+		Sentence: fmt.Sprintf("No inventory arrived within %s from the first enrolment.", limitText),
+		Action:   &Action{Text: fmt.Sprintf("Read the collector’s log for Kubernetes API permission errors. If it has none, check that the install points at the slug %s.", f.Slug), Command: logCommand},
+	}
+	if e := reportedError(f.Collectors.Value); e != "" {
+		g.Sentence += " The collector reports that its last sync failed; see the evidence."
+	}
+	return g
+}
+
+// landedGate judges an inventory that this attempt's collector published.
+func landedGate(f Facts, c *Cluster, now time.Time) Gate {
+	rows := fmt.Sprintf("%s, %s, %s and %s", count(c.Nodes, "node", "nodes"), count(c.Namespaces, "namespace", "namespaces"), count(c.Workloads, "workload", "workloads"), count(c.Pods, "pod", "pods"))
+	switch {
+	case now.Sub(c.LastSyncAt) > f.budget():
+		return Gate{
+			State:    Warning,
+			Sentence: fmt.Sprintf("The inventory landed, but the last sync is from %s, longer ago than %s, twice this Console’s PROXIMA_K8S_SYNC_INTERVAL of %s.", ago(now, c.LastSyncAt), limit(f.budget()), setting(f.SyncInterval)),
+			Action:   &Action{Text: "Read the collector’s log. If its sync interval is longer than this Console’s, set both to the same value.", Command: logCommand},
+		}
+	case len(c.Unread) > 0:
+		return Gate{
+			State:    Warning,
+			Sentence: fmt.Sprintf("The inventory landed %s with %s, but not whole: %s could not be read.", ago(now, c.LastSyncAt), rows, unread(c.Unread)),
+			Action:   &Action{Text: "Apply the ClusterRole of this Console’s manifests again; the next sync then reads what is missing."},
+		}
+	case len(c.SameUID) > 0:
+		return Gate{
+			State:    Warning,
+			Sentence: fmt.Sprintf("The inventory landed %s with %s, but the same cluster is also recorded as %s: both have the kube-system UID %s.", ago(now, c.LastSyncAt), rows, list(c.SameUID), c.UID),
+			Action:   &Action{Text: "Keep one of the records: remove the other cluster, and uninstall its collector."},
+		}
+	default:
+		return Gate{State: Passed, Sentence: fmt.Sprintf("This attempt’s collector publishes %s. The first sync landed %s, the latest %s: %s.", f.Slug, ago(now, c.FirstSyncAt), ago(now, c.LastSyncAt), rows)}
+	}
+}
+
+// otherSlugGate names another slug under which this attempt's agent publishes.
+func otherSlugGate(f Facts) (Gate, bool) {
+	other := ""
+	for _, c := range f.Collectors.Value {
+		slug := c.Slug
+		if c.PublishedSlug != "" {
+			slug = c.PublishedSlug
+		}
+		if slug == f.Slug {
+			return Gate{}, false
+		}
+		other = slug
+	}
+	if other == "" {
+		return Gate{}, false
+	}
+	return Gate{
+		State:    Failed,
+		Sentence: fmt.Sprintf("This attempt’s collector publishes under the slug %s, while the attempt is recorded under %s. To Console those are two clusters.", other, f.Slug),
+		Action: &Action{
+			Text:    fmt.Sprintf("Set PROXIMA_CLUSTER_SLUG to %s, as the printed command does.", f.Slug),
+			Command: "kubectl -n proxima-system set env deployment/proxima-cluster-agent PROXIMA_CLUSTER_SLUG='" + f.Slug + "'",
+		},
+	}, true
+}
+
+// foreignGate judges a cluster on the slug that another install published.
+func foreignGate(f Facts, c *Cluster, late bool, limitText string, deadline time.Time) Gate {
+	publisher := "an agent whose record was deleted"
+	if c.Publisher != "" {
+		publisher = "agent " + c.Publisher + " of another install"
+	}
+	exists := fmt.Sprintf("A cluster %s exists in %s, published by %s; Console does not count it for this attempt.", f.Slug, f.Environment, publisher)
+	if !late {
+		return Gate{State: Waiting, Sentence: fmt.Sprintf("%s This attempt’s own inventory is due within %s from the first enrolment, by %s.", exists, limitText, clock(deadline))}
+	}
+	return Gate{
+		State:    Failed,
+		Sentence: fmt.Sprintf("%s No inventory of this attempt’s own collector arrived within %s.", exists, limitText),
+		Action:   &Action{Text: "Read the collector’s log. If the other install is this same cluster, uninstall the older one; if not, record this cluster under another name.", Command: logCommand, Offer: OfferOpenCluster},
+	}
+}
+
+func syncEvidence(f Facts) []Evidence {
+	var out []Evidence
+	if c := f.Cluster.Value; c != nil {
+		out = append(out,
+			Evidence{Label: "Stored fingerprint", Value: "kube-system UID " + c.UID, At: c.FirstSyncAt},
+			Evidence{Label: "Last inventory", Value: fmt.Sprintf("published by %s, %d nodes, %d pods", orDeleted(c.Publisher), c.Nodes, c.Pods), At: c.LastSyncAt})
+		for _, u := range c.Unread {
+			out = append(out, Evidence{Label: "Unread: " + u.Kind, Value: reasonText(u.Reason), At: c.LastSyncAt, Reported: true})
+		}
+		if c.Conflict.UID != "" {
+			out = append(out, Evidence{Label: "Other fingerprint", Value: fmt.Sprintf("kube-system UID %s, sent by %s", c.Conflict.UID, orDeleted(c.Conflict.Sender)), At: c.Conflict.SeenAt})
+		}
+	}
+	for _, c := range f.Collectors.Value {
+		if len(out) >= 20 {
+			break
+		}
+		if c.PublishedSlug != "" {
+			out = append(out, Evidence{Label: "Inventory of " + c.Name, Value: "sent under the slug " + strconv.Quote(c.PublishedSlug) + ", dropped", At: c.PublishedSlugAt})
+		}
+		if c.ReportedError != "" {
+			out = append(out, Evidence{Label: "Last sync of " + c.Name, Value: c.ReportedError, At: c.ReportedAt, Reported: true})
+		}
+		if c.ReportedInterval > 0 && c.ReportedInterval != f.SyncInterval {
+			out = append(out, Evidence{Label: "Sync interval of " + c.Name, Value: fmt.Sprintf("%s, while this Console expects %s", setting(c.ReportedInterval), setting(f.SyncInterval)), At: c.PresenceAt, Reported: true})
+		}
+	}
+	return out
+}
+
+func firstEnrolment(collectors []Collector) time.Time {
+	var first time.Time
+	for _, c := range collectors {
+		if first.IsZero() || c.EnrolledAt.Before(first) {
+			first = c.EnrolledAt
+		}
+	}
+	return first
+}
+
+func reportedError(collectors []Collector) string {
+	for _, c := range collectors {
+		if c.ReportedError != "" {
+			return c.ReportedError
+		}
+	}
+	return ""
+}
+
+func unread(kinds []UnreadKind) string {
+	names := make([]string, 0, len(kinds))
+	for _, k := range kinds {
+		names = append(names, fmt.Sprintf("%s (%s)", k.Kind, reasonText(k.Reason)))
+	}
+	return list(names)
+}
+
+func reasonText(reason string) string {
+	switch reason {
+	case "forbidden":
+		return "the API server forbids it"
+	case "not_served":
+		return "the API server does not serve it"
+	case "unavailable":
+		return "the API server failed three times in a row"
+	default:
+		return reason
+	}
+}
+
+func orDeleted(name string) string {
+	if name == "" {
+		return "an agent whose record was deleted"
+	}
+	return name
+}
+
+// adjective turns "5 minutes" into "5-minute".
+func adjective(limit string) string {
+	return strings.TrimSuffix(strings.Replace(limit, " ", "-", 1), "s")
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
