@@ -1,0 +1,142 @@
+package onboarding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/id"
+	"prxm.uz/proxima/internal/console/onboarding/gate"
+)
+
+// How often the open attempts are judged without anybody looking, and for how long one replica
+// keeps that duty.
+const (
+	evaluateEvery = 30 * time.Second
+	leaseFor      = 75 * time.Second
+	leaseName     = "onboarding-evaluation"
+)
+
+// Status measures an attempt now. What is stored of earlier verdicts has no part in it.
+func (s *Service) Status(ctx context.Context, p access.Principal, attemptID string) (Status, error) {
+	if _, err := s.attempt(ctx, p, attemptID, access.HostsRead); err != nil {
+		return Status{}, err
+	}
+	status, err := s.measure(ctx, attemptID)
+	if errors.Is(err, ErrNotFound) {
+		return Status{}, unknownAttempt(attemptID)
+	}
+	if err != nil {
+		return Status{}, err
+	}
+	if stale(status) {
+		// The cache serves list rows; that it could not be written takes nothing from this answer.
+		if err := s.Store.PutStatus(ctx, attemptID, summarize(status.Inventory), status.CheckedAt, time.Time{}); err != nil {
+			s.Logger.WarnContext(ctx, "the verdict was not cached", "onboarding", attemptID, "error", err)
+		}
+	}
+	return status, nil
+}
+
+// stale tells whether the cached verdict differs or is old enough to be written anew: an open page
+// measures every two seconds, and most of its measurements say the same.
+func stale(st Status) bool {
+	cached := st.Attempt.LastStatus
+	return cached == nil || *cached != summarize(st.Inventory) || st.CheckedAt.Sub(st.Attempt.LastCheckedAt) >= evaluateEvery
+}
+
+func (s *Service) measure(ctx context.Context, attemptID string) (Status, error) {
+	rows, err := s.Store.Rows(ctx, attemptID)
+	if err != nil {
+		return Status{}, fmt.Errorf("read the facts of attempt %s: %w", attemptID, err)
+	}
+	now := s.Clock.Now()
+	status := Status{
+		Attempt: rows.Attempt, CheckedAt: now, Tokens: rows.Tokens,
+		Inventory: gate.Inventory(facts(rows, s.SyncInterval, now), now),
+	}
+	if rows.Cluster != nil {
+		status.ClusterID = rows.Cluster.ID
+	}
+	return status, nil
+}
+
+// summarize makes the line of a list out of a track.
+func summarize(t gate.Track) Summary {
+	var sum Summary
+	for _, g := range t.Gates {
+		switch g.State {
+		case gate.Passed:
+			sum.Passed++
+		case gate.Waiting:
+			sum.Waiting++
+		case gate.Blocked:
+			sum.Blocked++
+		case gate.Warning:
+			sum.Warning++
+		case gate.Failed:
+			sum.Failed++
+		}
+		if sum.Gate == "" && g.State != gate.Passed {
+			sum.Gate, sum.State = g.Title, string(g.State)
+		}
+	}
+	return sum
+}
+
+// Run judges the open attempts every 30 s on one replica, caches the verdicts, and stamps those whose
+// inventory is proved. It returns when ctx ends.
+func (s *Service) Run(ctx context.Context) {
+	holder := id.New("eva")
+	ticker := s.Clock.NewTicker(evaluateEvery)
+	defer ticker.Stop()
+	for {
+		if err := s.evaluate(ctx, holder); err != nil && ctx.Err() == nil {
+			s.Logger.WarnContext(ctx, "open attempts were not all judged", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+	}
+}
+
+// evaluate is one round. An attempt that fails does not hold up the others.
+func (s *Service) evaluate(ctx context.Context, holder string) error {
+	now := s.Clock.Now()
+	mine, err := s.Store.Lease(ctx, leaseName, holder, now, now.Add(leaseFor))
+	if err != nil || !mine {
+		return err
+	}
+	ids, err := s.Store.Open(ctx)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, attemptID := range ids {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		status, err := s.measure(ctx, attemptID)
+		if err == nil {
+			err = s.cache(ctx, status)
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
+}
+
+func (s *Service) cache(ctx context.Context, st Status) error {
+	var doneAt time.Time
+	if st.Inventory.Done && st.Attempt.InventoryDoneAt.IsZero() {
+		doneAt = st.CheckedAt
+		s.Logger.InfoContext(ctx, "inventory proved", "onboarding", st.Attempt.ID, "slug", st.Attempt.Slug)
+	}
+	if doneAt.IsZero() && !stale(st) {
+		return nil
+	}
+	return s.Store.PutStatus(ctx, st.Attempt.ID, summarize(st.Inventory), st.CheckedAt, doneAt)
+}
