@@ -170,21 +170,28 @@ func (c EmbeddedConfig) preload(resolver server.AccountResolver) error {
 // Addr is where agents connect by TCP.
 func (e *Embedded) Addr() net.Addr { return e.server.Addr() }
 
-// WebSocketHandler passes WebSocket upgrades on to the server, whatever their path is. Console mounts
-// it at /nats on its own listener, so that port 443 is enough. Whoever connects still needs a
-// credential; the address of the client is handed on for the server's log.
+// WebSocketHandler passes WebSocket connections on to the embedded server; see [WebSocketProxy].
 func (e *Embedded) WebSocketHandler() http.Handler {
-	target := &url.URL{Scheme: "http", Host: e.websocket, Path: "/"}
+	return WebSocketProxy(&url.URL{Scheme: "http", Host: e.websocket}, nil, e.logger)
+}
+
+// WebSocketProxy passes WebSocket connections on to the NATS server whose WebSocket port has the given
+// http or https address, so that agents need no other port than console's own. A nil trust takes
+// the system's roots.
+func WebSocketProxy(address *url.URL, trust *tls.Config, logger *slog.Logger) http.Handler {
+	target := &url.URL{Scheme: address.Scheme, Host: address.Host, Path: "/"}
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			out := *target
 			r.Out.URL = &out // other paths would reach leafnodes and MQTT
 			r.SetXForwarded()
 		},
-		Transport: &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext},
-		ErrorLog:  slog.NewLogLogger(e.logger.Handler(), slog.LevelDebug),
+		Transport: &http.Transport{
+			DisableKeepAlives: true, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext, TLSClientConfig: trust,
+		},
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			e.logger.WarnContext(r.Context(), "websocket could not be passed to NATS", "error", err)
+			logger.WarnContext(r.Context(), "websocket could not be passed to NATS", "error", err)
 			http.Error(w, "NATS does not answer", http.StatusBadGateway)
 		},
 	}

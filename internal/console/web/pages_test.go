@@ -226,7 +226,9 @@ func TestClusterFactsStandApart(t *testing.T) {
 		}
 	}
 	wantText(t, a.byID(t, "attempt-ob_failed"), "2 of 4 passed; Heartbeat fresh: failed", "47 min ago", "Resume")
-	for _, n := range all(a.page, func(n *html.Node) bool { return attr(n, "id") == "attempt-ob_done" || attr(n, "id") == "attempt-ob_abandoned" }) {
+	for _, n := range all(a.page, func(n *html.Node) bool {
+		return attr(n, "id") == "attempt-ob_done" || attr(n, "id") == "attempt-ob_abandoned"
+	}) {
 		t.Errorf("%s is shown as in progress", attr(n, "id"))
 	}
 }

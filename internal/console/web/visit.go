@@ -74,9 +74,9 @@ func (s *server) identify(v *visit) error {
 
 // Errors of this package's own; the rest come from the domain.
 var (
-	errSignInFirst = errors.New("nobody is signed in")                                     
+	errSignInFirst = errors.New("nobody is signed in")
 	errNoSuchPage  = problem.New(problem.NotFound, "no_such_page", "No page has this address.")
-	errMethod      = errors.New("the address does not take this method")                   
+	errMethod      = errors.New("the address does not take this method")
 )
 
 // admit holds a need against the caller.

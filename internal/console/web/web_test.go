@@ -190,4 +190,3 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 		t.Errorf("error %v does not name Fleet", err)
 	}
 }
-

@@ -153,7 +153,7 @@ func objects(before func(time.Duration) time.Time) []inventory.Object {
 	states := []string{"CrashLoopBackOff", "ImagePullBackOff", "Pending", "Running", "Succeeded", "Unknown", "Running"}
 	for i := range 260 {
 		p := wire.Pod{
-			Meta: wire.Meta{Namespace: "shop", Name: fmt.Sprintf("checkout-api-7d9f8c6b5d-%05d", i), CreatedAt: before(time.Duration(i+1) * 11 * time.Minute), UID: fmt.Sprintf("p-%d", i)},
+			Meta:  wire.Meta{Namespace: "shop", Name: fmt.Sprintf("checkout-api-7d9f8c6b5d-%05d", i), CreatedAt: before(time.Duration(i+1) * 11 * time.Minute), UID: fmt.Sprintf("p-%d", i)},
 			Phase: "Running", NodeName: fmt.Sprintf("ostra-w-%02d", i%31+1), IP: "10.244.3.7", QOSClass: "Burstable", WorkloadKind: "Deployment", WorkloadName: "checkout-api", OwnerKind: "ReplicaSet", OwnerName: "checkout-api-7d9f8c6b5d",
 			ReadyContainers: 2, LongRunning: 2, Running: wire.Resources{CPUMillis: amount(250), MemoryBytes: amount(512 << 20)},
 			Containers: []wire.Container{

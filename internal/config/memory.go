@@ -1,4 +1,4 @@
-package cluster
+package config
 
 import (
 	"math"
@@ -9,14 +9,10 @@ import (
 	"strings"
 )
 
-// gcPercent trades CPU, half a second a sync at 5,000 pods, for a heap that overshoots less than Go's
-// usual 100 does.
-const gcPercent = 40
-
-// LimitMemory sets the garbage collector to be thrifty, unless GOGC says otherwise, and Go's soft memory
+// LimitMemory sets the garbage collector's percentage, unless GOGC says otherwise, and Go's soft memory
 // limit to 90 % of the container's, unless GOMEMLIMIT set one. root is the directory of the cgroup file
 // system. It returns the limit in bytes, 0 where none was found.
-func LimitMemory(root string) int64 {
+func LimitMemory(root string, gcPercent int) int64 {
 	if before := debug.SetGCPercent(gcPercent); before != 100 {
 		debug.SetGCPercent(before)
 	}
