@@ -11,6 +11,7 @@ import (
 
 	"prxm.uz/proxima/internal/agent/cluster"
 	"prxm.uz/proxima/internal/config"
+	"prxm.uz/proxima/internal/console"
 )
 
 var update = flag.Bool("update", false, "write the pages anew")
@@ -33,6 +34,7 @@ func TestConfigurationPage(t *testing.T) {
 		program config.Program
 		target  any
 	}{
+		{config.Program{Name: "proxima-console", Description: "Pages, HTTP API, ingest, and whatever is embedded. Without any setting it is a whole console on loopback."}, &console.Config{}},
 		{config.Program{Name: "proxima-cluster-agent", Description: "Reads one cluster and sends its inventory to the console."}, &cluster.Config{}},
 	} {
 		section, err := config.Reference(p.program, p.target)
