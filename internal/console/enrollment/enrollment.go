@@ -41,7 +41,7 @@ type Token struct {
 	// First marks the token that recording the attempt minted; it is never replaced while it lives.
 	First bool
 
-	// SucceededAt is when an agent last enrolled with it.
+	// SucceededAt is when an agent last enrolled with it, or got its identity back.
 	SucceededAt time.Time
 	// Refusal is the last refusal that was measured on this token; its At is zero if none.
 	Refusal Refusal
@@ -88,6 +88,8 @@ type Tx interface {
 	TokenByHash(ctx context.Context, hash []byte) (Token, error)
 	// UseToken counts one use, and answers false where none is left; one statement, without a race.
 	UseToken(ctx context.Context, id string, at time.Time) (bool, error)
+	// SucceedToken notes that an agent got its identity back with the token, which spends no use.
+	SucceedToken(ctx context.Context, id string, at time.Time) error
 	// AgentByName finds the agent that holds the identity (environment, type, cluster slug, name).
 	AgentByName(ctx context.Context, environmentID string, t fleet.Type, clusterSlug, name string) (fleet.Agent, error)
 	AgentByKey(ctx context.Context, publicKey string) (fleet.Agent, error)

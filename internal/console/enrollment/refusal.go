@@ -3,6 +3,7 @@ package enrollment
 import (
 	"fmt"
 
+	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/problem"
 )
 
@@ -47,6 +48,16 @@ func refuseToken(t Token, state string, req Request) *problem.Error {
 func refuseTaken(req Request) *problem.Error {
 	return problem.New(problem.Conflict, CodeAlreadyEnrolled, fmt.Sprintf("already enrolled: an agent of type %s named %s holds its identity for cluster slug %q in this environment, with another key.", req.AgentType, req.Name, req.ClusterSlug)).
 		WithCure("If that agent lost its state, release its identity or delete its record in Console; this agent then enrolls by itself. If this is another cluster, give it a slug of its own.")
+}
+
+// refuseKey names the holder only to a bearer of a token of the same environment.
+func refuseKey(t Token, holder fleet.Agent) *problem.Error {
+	who := "another agent"
+	if holder.EnvironmentID != "" && holder.EnvironmentID == t.EnvironmentID {
+		who = fmt.Sprintf("agent %s of cluster slug %q", holder.Name, holder.ClusterSlug)
+	}
+	return problem.New(problem.Conflict, CodeKeyInUse, "The key of this agent belongs to "+who+".").
+		WithCure("Give each agent a data directory of its own; a copied state.json is another agent's identity.")
 }
 
 func refuseVersion(req Request) *problem.Error {

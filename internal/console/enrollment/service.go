@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/console/audit"
@@ -117,10 +120,13 @@ func (s *Service) Enroll(ctx context.Context, token string, req Request, remoteA
 	if err != nil {
 		return Response{}, err
 	}
-	if err := s.checkRequest(req); err != nil {
-		return Response{}, err
+	if err := checkForm(req); err != nil {
+		return Response{}, err // nothing of it is fit to be stored
 	}
-	resp, err := s.admit(ctx, hashToken(token), req, remoteAddr)
+	var resp Response
+	if err = s.checkProof(req); err == nil {
+		resp, err = s.admit(ctx, hashToken(token), req, remoteAddr)
+	}
 	if err == nil {
 		s.Logger.InfoContext(ctx, "agent enrolled", "agent", resp.Agent.ID, "name", req.Name, "type", string(req.AgentType), "cluster_slug", req.ClusterSlug, "resumed", resp.Resumed)
 		return resp, nil
@@ -155,19 +161,38 @@ func hashToken(plain string) []byte {
 	return sum[:]
 }
 
-// checkRequest checks the form of a request and the proof that its sender holds the key.
-func (s *Service) checkRequest(req Request) error {
+// longestVersion bounds the version that an agent names, in bytes.
+const longestVersion = 64
+
+// printable tells whether a text can be stored and shown: UTF-8 without control characters.
+func printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// checkForm checks the form of a request.
+func checkForm(req Request) error {
 	invalid := func(field, message string) error {
 		return problem.New(problem.Invalid, "invalid_request", message).InField(field)
 	}
 	switch {
+	case !slices.Contains(fleet.Types(), req.AgentType):
+		return invalid("agentType", fmt.Sprintf("There is no type of agent %q; the types are %q.", req.AgentType, fleet.Types()))
 	case req.Name == "" || len(req.Name) > wire.MaxName:
 		return invalid("name", fmt.Sprintf("The agent's name has %d bytes; 1 to %d are allowed.", len(req.Name), wire.MaxName))
+	case !printable(req.Name):
+		return invalid("name", fmt.Sprintf("The agent's name %q is not text without control characters.", req.Name))
+	case len(req.Version) > longestVersion || !printable(req.Version):
+		return invalid("version", fmt.Sprintf("The agent's version has %d bytes or is not text; up to %d are allowed.", len(req.Version), longestVersion))
 	case req.AgentType == fleet.TypeHost && req.ClusterSlug != "":
 		return invalid("clusterSlug", "A host agent belongs to no cluster; send no cluster slug.")
 	case req.AgentType != fleet.TypeHost && !slug.Valid(req.ClusterSlug):
 		return invalid("clusterSlug", fmt.Sprintf("The cluster slug %q is not one: 1 to 63 lower case letters, digits and hyphens, none at the ends.", req.ClusterSlug))
 	}
+	return nil
+}
+
+// checkProof checks that the sender holds the key.
+func (s *Service) checkProof(req Request) error {
 	if err := s.Authority.CheckChallenge(req.Challenge, s.Clock.Now()); err != nil {
 		return refuseProof(err)
 	}
@@ -203,8 +228,13 @@ func (s *Service) admit(ctx context.Context, hash []byte, req Request, remoteAdd
 		case known && holder.PublicKey == req.PublicKey:
 			resp.Resumed = true
 			holder.Version, holder.Capability = req.Version, req.Capability
-			resp.Agent, resp.Credential, err = s.bind(ctx, tx, holder, now)
-			return err
+			if resp.Agent, resp.Credential, err = s.bind(ctx, tx, holder, now); err != nil {
+				return err
+			}
+			if err := tx.SucceedToken(ctx, t.ID, now); err != nil { // ends what a refusal before left
+				return fmt.Errorf("note the success of the install token: %w", err)
+			}
+			return nil
 		}
 		if state := t.stateFor(req.AgentType, now); state != StateLive {
 			return refuseToken(t, state, req)
@@ -213,8 +243,7 @@ func (s *Service) admit(ctx context.Context, hash []byte, req Request, remoteAdd
 			return refuseTaken(req)
 		}
 		if other, err := tx.AgentByKey(ctx, req.PublicKey); err == nil {
-			return problem.New(problem.Conflict, CodeKeyInUse, fmt.Sprintf("The key of this agent belongs to agent %s of cluster slug %q.", other.Name, other.ClusterSlug)).
-				WithCure("Give each agent a data directory of its own; a copied state.json is another agent's identity.")
+			return refuseKey(t, other)
 		} else if !errors.Is(err, ErrNotFound) {
 			return fmt.Errorf("find the agent by its key: %w", err)
 		}
@@ -280,7 +309,7 @@ func (s *Service) bind(ctx context.Context, tx Tx, a fleet.Agent, now time.Time)
 		return a, c, err
 	}
 	if err := tx.BindAgent(ctx, a); errors.Is(err, ErrTaken) {
-		return a, c, problem.New(problem.Conflict, CodeKeyInUse, "The key of this agent belongs to another agent.")
+		return a, c, refuseKey(Token{}, fleet.Agent{})
 	} else if err != nil {
 		return a, c, fmt.Errorf("bind the agent's key: %w", err)
 	}
@@ -324,6 +353,9 @@ func (s *Service) PostFindings(ctx context.Context, token string, post FindingsP
 	if err != nil {
 		return err
 	}
+	if err := checkFindings(post); err != nil {
+		return err
+	}
 	now := s.Clock.Now()
 	f := Findings{TokenID: t.ID, AgentName: post.Name, ClusterSlug: post.ClusterSlug, Version: post.Version, ReceivedAt: now}
 	for _, item := range post.Items {
@@ -334,4 +366,44 @@ func (s *Service) PostFindings(ctx context.Context, token string, post FindingsP
 		return fmt.Errorf("store the findings: %w", err)
 	}
 	return nil
+}
+
+// The bounds of a self-check.
+const (
+	mostFindings    = 40
+	longestCheck    = 64   // bytes
+	longestSentence = 1024 // characters
+)
+
+// checkFindings refuses a self-check as a whole: what an agent sends is shown on a page.
+func checkFindings(post FindingsPost) error {
+	invalid := func(field, message string) error {
+		return problem.New(problem.Invalid, "invalid_request", message).InField(field)
+	}
+	switch {
+	case post.Name == "" || len(post.Name) > wire.MaxName || !printable(post.Name):
+		return invalid("name", fmt.Sprintf("The agent's name has %d bytes or is not text; 1 to %d are allowed.", len(post.Name), wire.MaxName))
+	case post.ClusterSlug != "" && !slug.Valid(post.ClusterSlug):
+		return invalid("clusterSlug", "The cluster slug is not one.")
+	case len(post.Version) > longestVersion || !printable(post.Version):
+		return invalid("version", fmt.Sprintf("The agent's version has %d bytes or is not text; up to %d are allowed.", len(post.Version), longestVersion))
+	case len(post.Items) > mostFindings:
+		return invalid("findings", fmt.Sprintf("There are %d findings; up to %d are allowed.", len(post.Items), mostFindings))
+	}
+	for _, f := range post.Items {
+		switch {
+		case f.Check == "" || len(f.Check) > longestCheck || !printable(f.Check):
+			return invalid("findings", "A finding names no check, or one that is too long.")
+		case !slices.Contains([]string{"ok", "warning", "failed", "skipped"}, f.Status):
+			return invalid("findings", fmt.Sprintf("The finding on %s has the status %q, which is none.", f.Check, f.Status))
+		case !sentence(f.Message) || !sentence(f.Cure):
+			return invalid("findings", fmt.Sprintf("The finding on %s has a text of more than %d characters, or what is not text.", f.Check, longestSentence))
+		}
+	}
+	return nil
+}
+
+// sentence tells whether a text can be shown to a person; it may have several lines.
+func sentence(s string) bool {
+	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= longestSentence && !strings.ContainsRune(s, 0)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -107,7 +108,7 @@ func (s *Service) Mint(ctx context.Context, p access.Principal, req MintRequest)
 	}
 	if !p.Allows(access.HostsWrite, scope) {
 		if !p.Allows(access.HostsRead, scope) {
-			return Token{}, "", unknownEnvironment(req.EnvironmentID)
+			return Token{}, "", unknownTarget(req)
 		}
 		return Token{}, "", access.Refuse(access.HostsWrite)
 	}
@@ -133,19 +134,23 @@ func (s *Service) mintScope(ctx context.Context, req MintRequest) (access.Scope,
 	if req.OnboardingID != "" {
 		scope, err := s.Store.AttemptScope(ctx, req.OnboardingID)
 		if errors.Is(err, ErrNotFound) || err == nil && scope.ClientID != req.ClientID {
-			return scope, problem.New(problem.NotFound, "onboarding_not_found", fmt.Sprintf("There is no attempt %s of this client.", req.OnboardingID))
+			return scope, unknownTarget(req)
 		}
 		return scope, err
 	}
 	scope, _, err := s.Store.Environment(ctx, req.EnvironmentID)
 	if errors.Is(err, ErrNotFound) || err == nil && scope.ClientID != req.ClientID {
-		return scope, unknownEnvironment(req.EnvironmentID)
+		return scope, unknownTarget(req)
 	}
 	return scope, err
 }
 
-func unknownEnvironment(environmentID string) error {
-	return problem.New(problem.NotFound, "environment_not_found", fmt.Sprintf("There is no environment %q of this client.", environmentID)).InField("environmentID")
+// unknownTarget answers strangers and those who err alike.
+func unknownTarget(req MintRequest) error {
+	if req.OnboardingID != "" {
+		return problem.New(problem.NotFound, "onboarding_not_found", fmt.Sprintf("There is no attempt %q of this client.", req.OnboardingID)).InField("onboardingID")
+	}
+	return problem.New(problem.NotFound, "environment_not_found", fmt.Sprintf("There is no environment %q of this client.", req.EnvironmentID)).InField("environmentID")
 }
 
 func checkMint(req MintRequest) error {
@@ -154,6 +159,8 @@ func checkMint(req MintRequest) error {
 		longest = LongestLifetime
 	}
 	switch {
+	case req.AgentType != "" && !slices.Contains(fleet.Types(), req.AgentType):
+		return problem.New(problem.Invalid, "invalid_request", fmt.Sprintf("There is no type of agent %q; the types are %q.", req.AgentType, fleet.Types())).InField("agentType")
 	case req.MaxUses < 0:
 		return problem.New(problem.Invalid, "invalid_request", "maxUses is below zero; give a number from 1, or ask for an unlimited token.").InField("maxUses")
 	case req.ExpiresIn < 0 || req.ExpiresIn > longest:

@@ -87,6 +87,12 @@ func (t *tx) UseToken(ctx context.Context, id string, at time.Time) (bool, error
 	return n > 0, enrollmentErrors().translate(err, "use install token "+id)
 }
 
+// SucceedToken moves only forward in time.
+func (t *tx) SucceedToken(ctx context.Context, id string, at time.Time) error {
+	n, err := t.q.SucceedInstallToken(ctx, sqlgen.SucceedInstallTokenParams{ID: id, SucceededAt: dbtype.At(at)})
+	return enrollmentErrors().changed(n, err, "note a success of install token "+id)
+}
+
 func (t *tx) InsertToken(ctx context.Context, token enrollment.Token, hash []byte) error {
 	n, err := t.q.InsertInstallToken(ctx, sqlgen.InsertInstallTokenParams{
 		ID: token.ID, ClientID: token.ClientID, EnvironmentID: token.EnvironmentID,

@@ -38,6 +38,12 @@ ORDER BY t.created_at, t.id;
 UPDATE install_tokens SET uses = uses + 1, succeeded_at = sqlc.arg(succeeded_at)
 WHERE id = sqlc.arg(id) AND (max_uses = 0 OR uses < max_uses);
 
+-- name: SucceedInstallToken :execrows
+-- Never moves back.
+UPDATE install_tokens
+SET succeeded_at = CASE WHEN succeeded_at > sqlc.arg(succeeded_at) THEN succeeded_at ELSE sqlc.arg(succeeded_at) END
+WHERE id = sqlc.arg(id);
+
 -- name: RevokeInstallToken :execrows
 -- A second revocation keeps the time of the first.
 UPDATE install_tokens SET revoked_at = COALESCE(revoked_at, sqlc.arg(revoked_at)) WHERE id = sqlc.arg(id);

@@ -258,6 +258,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.stampInventoryDoneStmt, err = db.PrepareContext(ctx, stampInventoryDone); err != nil {
 		return nil, fmt.Errorf("error preparing query StampInventoryDone: %w", err)
 	}
+	if q.succeedInstallTokenStmt, err = db.PrepareContext(ctx, succeedInstallToken); err != nil {
+		return nil, fmt.Errorf("error preparing query SucceedInstallToken: %w", err)
+	}
 	if q.takeLeaseStmt, err = db.PrepareContext(ctx, takeLease); err != nil {
 		return nil, fmt.Errorf("error preparing query TakeLease: %w", err)
 	}
@@ -686,6 +689,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing stampInventoryDoneStmt: %w", cerr)
 		}
 	}
+	if q.succeedInstallTokenStmt != nil {
+		if cerr := q.succeedInstallTokenStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing succeedInstallTokenStmt: %w", cerr)
+		}
+	}
 	if q.takeLeaseStmt != nil {
 		if cerr := q.takeLeaseStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing takeLeaseStmt: %w", cerr)
@@ -858,6 +866,7 @@ type Queries struct {
 	setOnboardingAbandonedStmt    *sql.Stmt
 	settingStmt                   *sql.Stmt
 	stampInventoryDoneStmt        *sql.Stmt
+	succeedInstallTokenStmt       *sql.Stmt
 	takeLeaseStmt                 *sql.Stmt
 	touchAPITokenStmt             *sql.Stmt
 	trimFindingsStmt              *sql.Stmt
@@ -953,6 +962,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		setOnboardingAbandonedStmt:    q.setOnboardingAbandonedStmt,
 		settingStmt:                   q.settingStmt,
 		stampInventoryDoneStmt:        q.stampInventoryDoneStmt,
+		succeedInstallTokenStmt:       q.succeedInstallTokenStmt,
 		takeLeaseStmt:                 q.takeLeaseStmt,
 		touchAPITokenStmt:             q.touchAPITokenStmt,
 		trimFindingsStmt:              q.trimFindingsStmt,

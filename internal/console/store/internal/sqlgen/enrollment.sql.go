@@ -404,6 +404,26 @@ func (q *Queries) RevokeInstallToken(ctx context.Context, arg RevokeInstallToken
 	return result.RowsAffected()
 }
 
+const succeedInstallToken = `-- name: SucceedInstallToken :execrows
+UPDATE install_tokens
+SET succeeded_at = CASE WHEN succeeded_at > $1 THEN succeeded_at ELSE $1 END
+WHERE id = $2
+`
+
+type SucceedInstallTokenParams struct {
+	SucceededAt dbtype.Time
+	ID          string
+}
+
+// Never moves back.
+func (q *Queries) SucceedInstallToken(ctx context.Context, arg SucceedInstallTokenParams) (int64, error) {
+	result, err := q.exec(ctx, q.succeedInstallTokenStmt, succeedInstallToken, arg.SucceededAt, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const trimFindings = `-- name: TrimFindings :exec
 DELETE FROM findings
 WHERE findings.token_id = $1 AND findings.agent_name NOT IN (
