@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/audit"
@@ -51,11 +53,25 @@ func (s *Service) Clusters(ctx context.Context, p access.Principal, q ClusterQue
 	if !slices.Contains(ClusterSortKeys(), q.Sort) {
 		return nil, 0, unknownSort(q.Sort, ClusterSortKeys())
 	}
+	if !storable(q.ClientID, q.EnvironmentID, q.Text) {
+		return nil, 0, nil // no stored text can match
+	}
 	clusters, total, err := s.Store.Clusters(ctx, q)
 	if err != nil {
 		return nil, 0, fmt.Errorf("list clusters: %w", err)
 	}
 	return clusters, total, nil
+}
+
+// storable tells whether every text could stand in the database: PostgreSQL refuses others even as
+// something to look for.
+func storable(texts ...string) bool {
+	for _, s := range texts {
+		if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+			return false
+		}
+	}
+	return true
 }
 
 func limited(n int) int {
@@ -93,11 +109,13 @@ func (s *Service) Objects(ctx context.Context, p access.Principal, q Query) (Pag
 	}
 	q.Limit = limited(q.Limit)
 	if q.Sort == "" {
-		q.Sort = keys[0]
-		q.Desc = q.Desc || q.Section == SectionEvents
+		q.Sort = keys[0] // of events their age: the newest first
 	}
 	if !slices.Contains(keys, q.Sort) {
 		return Page{}, unknownSort(q.Sort, keys)
+	}
+	if !storable(q.Namespace, q.State, q.Kind, q.Node, q.Text) {
+		return Page{}, nil // no stored text can match
 	}
 	page, err := s.Store.Objects(ctx, q)
 	if err != nil {
@@ -111,9 +129,13 @@ func (s *Service) Object(ctx context.Context, p access.Principal, clusterID stri
 	if _, err := s.Cluster(ctx, p, clusterID); err != nil {
 		return Object{}, err
 	}
-	o, err := s.Store.Object(ctx, clusterID, k)
+	var o Object
+	err := ErrNotFound
+	if storable(string(k.Section), k.Kind, k.Namespace, k.Name) {
+		o, err = s.Store.Object(ctx, clusterID, k)
+	}
 	if errors.Is(err, ErrNotFound) {
-		return Object{}, problem.New(problem.NotFound, "object_not_found", fmt.Sprintf("The stored inventory has no %s %s.", k.Kind, k.Name))
+		return Object{}, problem.New(problem.NotFound, "object_not_found", fmt.Sprintf("The stored inventory has no %s %q.", k.Kind, k.Name))
 	}
 	return o, err
 }
@@ -125,7 +147,8 @@ func (s *Service) AcceptIdentity(ctx context.Context, p access.Principal, cluste
 		if c.Conflict.UID == "" || c.Conflict.UID != uid {
 			return problem.New(problem.Conflict, "identity_not_reported", fmt.Sprintf("No cluster with the kube-system UID %q reports under this slug now.", uid)).WithCure("Reload the cluster's page and read which identity reports.")
 		}
-		c.UID, c.Conflict = uid, Conflict{}
+		// What was read of which kind was of the old cluster: its rows go with the next sync.
+		c.UID, c.Conflict, c.Kinds = uid, Conflict{}, nil
 		return tx.UpdateCluster(ctx, c)
 	})
 	if err != nil {

@@ -31,12 +31,19 @@ func diff(c Cluster, a fleet.Agent, inv *wire.Inventory, rows []Object, stored m
 	for _, r := range inv.Kinds {
 		reports[r.Kind] = r
 	}
+	// Rows of a kind that was never read under this fingerprint are those of the cluster before it.
+	read := map[wire.Kind]bool{}
+	for _, k := range c.Kinds {
+		read[k.Kind] = !k.ReadAt.IsZero()
+	}
 	for k, old := range stored {
 		if seen[k] {
 			continue
 		}
 		r, reported := reports[kindOf(k)]
 		switch {
+		case !read[kindOf(k)]:
+			ch.Delete = append(ch.Delete, k)
 		case !reported || r.Unread != "":
 			// its rows stay as they are
 		case r.Kept < r.Total:
@@ -53,6 +60,9 @@ func diff(c Cluster, a fleet.Agent, inv *wire.Inventory, rows []Object, stored m
 	}
 	c.Epoch, c.Sync, c.AgentID = inv.Epoch, inv.Sync, a.ID
 	c.LastSyncAt, c.CollectedAt = receivedAt, inv.CollectedAt
+	if inv.ClusterName != "" {
+		c.Name = inv.ClusterName
+	}
 	if inv.Cluster.Version != "" {
 		c.Version, c.Platform, c.Provider = inv.Cluster.Version, inv.Cluster.Platform, inv.Cluster.Provider
 	}
@@ -91,7 +101,8 @@ func kindOf(k Key) wire.Kind {
 	return ""
 }
 
-// kindStates carries over since when the rows of an unread kind are.
+// kindStates carries over since when the rows of an unread kind are, and what is known of kinds that
+// this inventory does not mention.
 func kindStates(before []KindState, now []wire.KindReport, receivedAt time.Time) []KindState {
 	out := make([]KindState, 0, len(now))
 	for _, r := range now {
@@ -104,8 +115,17 @@ func kindStates(before []KindState, now []wire.KindReport, receivedAt time.Time)
 		}
 		out = append(out, st)
 	}
+	for _, b := range before {
+		reported := slices.ContainsFunc(now, func(r wire.KindReport) bool { return r.Kind == b.Kind })
+		if !reported && len(out) < mostKinds {
+			out = append(out, b)
+		}
+	}
 	return out
 }
+
+// mostKinds bounds what is kept, whatever names the kinds have.
+const mostKinds = 64
 
 // counts counts the rows that are stored after the change.
 func counts(seen map[Key]bool, stored map[Key]Stored, deleted []Key) Counts {

@@ -198,8 +198,8 @@ type Tx interface {
 	UpdateCluster(ctx context.Context, c Cluster) error
 	// ApplyObjects writes Upsert, Delete, Unseen and Clear.
 	ApplyObjects(ctx context.Context, ch Change) error
-	// NextEpoch counts up the epoch of (environment, slug) and returns it; the first is 1.
-	NextEpoch(ctx context.Context, environmentID, slug string) (int64, error)
+	// NextEpoch counts up the epoch of (environment, slug), to least if it is below, and returns it.
+	NextEpoch(ctx context.Context, environmentID, slug string, least int64) (int64, error)
 	// DeleteCluster also archives the attempt on its (environment, slug).
 	DeleteCluster(ctx context.Context, id string, at time.Time) error
 }

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,12 +67,14 @@ func (s *Service) NextEpoch(ctx context.Context, agentID, clusterSlug string) (i
 	if a.Type != fleet.TypeCollector || !a.RevokedAt.IsZero() {
 		return 0, fmt.Errorf("agent %s of type %s gets no epoch", agentID, a.Type)
 	}
-	if clusterSlug != a.ClusterSlug {
-		s.noteSlug(ctx, a, clusterSlug, s.Clock.Now())
-	}
+	s.noteSlug(ctx, a, clusterSlug, s.Clock.Now())
 	var epoch int64
 	err = s.Store.InTx(ctx, func(tx Tx) error {
-		epoch, err = tx.NextEpoch(ctx, a.EnvironmentID, a.ClusterSlug)
+		stored, err := tx.ClusterBySlug(ctx, a.EnvironmentID, a.ClusterSlug)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("find the cluster: %w", err)
+		}
+		epoch, err = tx.NextEpoch(ctx, a.EnvironmentID, a.ClusterSlug, stored.Epoch+1)
 		return err
 	})
 	return epoch, err
@@ -97,8 +100,8 @@ func (s *Service) Receive(ctx context.Context, agentID string, data []byte, rece
 	if err != nil {
 		return err
 	}
+	s.noteSlug(ctx, a, inv.ClusterSlug, receivedAt)
 	if inv.ClusterSlug != a.ClusterSlug {
-		s.noteSlug(ctx, a, inv.ClusterSlug, receivedAt)
 		return s.drop(ctx, agentID, DropOtherSlug)
 	}
 	rows, err := objectsOf(inv)
@@ -116,8 +119,18 @@ func (s *Service) Receive(ctx context.Context, agentID string, data []byte, rece
 	return nil
 }
 
-func (s *Service) noteSlug(ctx context.Context, a fleet.Agent, slug string, at time.Time) {
-	if err := s.Agents.RecordPublishedSlug(ctx, a.ID, slug, at); err != nil {
+// noteSlug keeps the slug under which an agent publishes, if it is not its own (A-127), and forgets it
+// once the agent is back under its own.
+func (s *Service) noteSlug(ctx context.Context, a fleet.Agent, published string, at time.Time) {
+	switch {
+	case published != a.ClusterSlug:
+		published = column(published)
+	case a.PublishedSlug == "":
+		return
+	default:
+		published = ""
+	}
+	if err := s.Agents.RecordPublishedSlug(ctx, a.ID, published, at); err != nil {
 		s.Logger.ErrorContext(ctx, "the slug under which an agent publishes could not be stored", "agent", a.ID, "error", err)
 	}
 }
@@ -146,6 +159,8 @@ func (s *Service) apply(ctx context.Context, a fleet.Agent, inv *wire.Inventory,
 		written, reason = 0, ""
 		c, err := tx.ClusterBySlug(ctx, a.EnvironmentID, a.ClusterSlug)
 		switch {
+		case errors.Is(err, ErrNotFound) && before.ID != "":
+			return errMoved // removed meanwhile: the hashes that were read are of rows that are gone
 		case errors.Is(err, ErrNotFound):
 			c = newCluster(a, inv, receivedAt)
 			if err := tx.InsertCluster(ctx, c); err != nil {
@@ -186,7 +201,7 @@ var errMoved = errors.New("the cluster changed meanwhile; deliver the inventory 
 func newCluster(a fleet.Agent, inv *wire.Inventory, receivedAt time.Time) Cluster {
 	return Cluster{
 		ID: id.New("cls"), ClientID: a.ClientID, EnvironmentID: a.EnvironmentID, Slug: a.ClusterSlug,
-		Name: inv.ClusterName, UID: inv.ClusterUID, AgentID: a.ID, FirstSyncAt: receivedAt, LastSyncAt: receivedAt,
+		Name: cmp.Or(inv.ClusterName, a.ClusterSlug), UID: inv.ClusterUID, AgentID: a.ID, FirstSyncAt: receivedAt, LastSyncAt: receivedAt,
 	}
 }
 

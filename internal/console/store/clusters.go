@@ -219,8 +219,8 @@ func (t *tx) DeleteCluster(ctx context.Context, id string, at time.Time) error {
 	return inventoryErrors().changed(n, err, what)
 }
 
-func (t *tx) NextEpoch(ctx context.Context, environmentID, slug string) (int64, error) {
-	epoch, err := t.q.NextEpoch(ctx, sqlgen.NextEpochParams{EnvironmentID: environmentID, ClusterSlug: slug})
+func (t *tx) NextEpoch(ctx context.Context, environmentID, slug string, least int64) (int64, error) {
+	epoch, err := t.q.NextEpoch(ctx, sqlgen.NextEpochParams{EnvironmentID: environmentID, ClusterSlug: slug, Epoch: least})
 	errs := inventoryErrors()
 	errs.inUse = errs.missing // the environment is not there
 	return epoch, errs.translate(err, "next epoch of "+slug)

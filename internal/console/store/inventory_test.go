@@ -369,7 +369,7 @@ func TestEpochsAreHandedOutOnce(t *testing.T) {
 		house(t, db)
 		next := func(environmentID, slug string) (epoch int64, err error) {
 			err = s.InTx(ctx, func(x inventory.Tx) error {
-				epoch, err = x.NextEpoch(ctx, environmentID, slug)
+				epoch, err = x.NextEpoch(ctx, environmentID, slug, 1)
 				return err
 			})
 			return epoch, err

@@ -36,8 +36,9 @@ SET uid = excluded.uid, agent_id = excluded.agent_id, first_seen_at = excluded.f
 DELETE FROM cluster_conflicts WHERE cluster_id = $1;
 
 -- name: NextEpoch :one
-INSERT INTO cluster_epochs (environment_id, cluster_slug, epoch) VALUES ($1, $2, 1)
-ON CONFLICT (environment_id, cluster_slug) DO UPDATE SET epoch = cluster_epochs.epoch + 1
+INSERT INTO cluster_epochs (environment_id, cluster_slug, epoch) VALUES ($1, $2, $3)
+ON CONFLICT (environment_id, cluster_slug) DO UPDATE
+SET epoch = CASE WHEN cluster_epochs.epoch >= excluded.epoch THEN cluster_epochs.epoch + 1 ELSE excluded.epoch END
 RETURNING epoch;
 
 -- name: PutObject :exec

@@ -204,18 +204,20 @@ func (q *Queries) MarkObjectUnseen(ctx context.Context, arg MarkObjectUnseenPara
 }
 
 const nextEpoch = `-- name: NextEpoch :one
-INSERT INTO cluster_epochs (environment_id, cluster_slug, epoch) VALUES ($1, $2, 1)
-ON CONFLICT (environment_id, cluster_slug) DO UPDATE SET epoch = cluster_epochs.epoch + 1
+INSERT INTO cluster_epochs (environment_id, cluster_slug, epoch) VALUES ($1, $2, $3)
+ON CONFLICT (environment_id, cluster_slug) DO UPDATE
+SET epoch = CASE WHEN cluster_epochs.epoch >= excluded.epoch THEN cluster_epochs.epoch + 1 ELSE excluded.epoch END
 RETURNING epoch
 `
 
 type NextEpochParams struct {
 	EnvironmentID string
 	ClusterSlug   string
+	Epoch         int64
 }
 
 func (q *Queries) NextEpoch(ctx context.Context, arg NextEpochParams) (int64, error) {
-	row := q.queryRow(ctx, q.nextEpochStmt, nextEpoch, arg.EnvironmentID, arg.ClusterSlug)
+	row := q.queryRow(ctx, q.nextEpochStmt, nextEpoch, arg.EnvironmentID, arg.ClusterSlug, arg.Epoch)
 	var epoch int64
 	err := row.Scan(&epoch)
 	return epoch, err
