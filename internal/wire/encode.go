@@ -20,6 +20,8 @@ const (
 	MaxMessage = 64 << 10
 	// MaxObjects is the largest number of objects in one list of an inventory.
 	MaxObjects = 100_000
+	// MaxOrder is the largest epoch or sync number: there is always a greater one to hand out.
+	MaxOrder = 1 << 53
 	// MaxName is the longest name, slug, UID or reason, in bytes.
 	MaxName = 253
 )

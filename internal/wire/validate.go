@@ -10,8 +10,8 @@ import (
 // API server would have answered, is refused as a whole with ErrMalformed.
 func (inv *Inventory) Validate() error {
 	switch {
-	case inv.Epoch < 1 || inv.Sync < 1:
-		return fmt.Errorf("%w: inventory has epoch %d and sync %d, both start at 1", ErrMalformed, inv.Epoch, inv.Sync)
+	case inv.Epoch < 1 || inv.Sync < 1 || inv.Epoch > MaxOrder || inv.Sync > MaxOrder:
+		return fmt.Errorf("%w: inventory has epoch %d and sync %d, both go from 1 to %d", ErrMalformed, inv.Epoch, inv.Sync, int64(MaxOrder))
 	case inv.ClusterUID == "":
 		return fmt.Errorf("%w: inventory has no clusterUid", ErrMalformed)
 	}
@@ -24,7 +24,13 @@ func (inv *Inventory) Validate() error {
 		return fmt.Errorf("%w: inventory reports %d kinds, 64 are allowed", ErrMalformed, len(inv.Kinds))
 	}
 	for _, k := range inv.Kinds {
-		if err := checkText("kind report", k.Message, 4<<10); err != nil {
+		if k.Kept < 0 || k.Total < 0 {
+			return fmt.Errorf("%w: kind report: %d of %d objects kept", ErrMalformed, k.Kept, k.Total)
+		}
+		if err := firstError(
+			checkText("kind report", string(k.Kind), MaxName), checkText("kind report", string(k.Unread), MaxName),
+			checkText("kind report", k.Message, 4<<10),
+		); err != nil {
 			return err
 		}
 	}
