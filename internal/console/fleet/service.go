@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"prxm.uz/proxima/internal/clock"
@@ -12,6 +13,7 @@ import (
 	"prxm.uz/proxima/internal/console/audit"
 	"prxm.uz/proxima/internal/console/id"
 	"prxm.uz/proxima/internal/console/problem"
+	"prxm.uz/proxima/internal/wire"
 )
 
 // Revoker cuts an agent's credential off at NATS; package natsapi has it.
@@ -34,14 +36,48 @@ type Service struct{ Config }
 // New makes a Service.
 func New(c Config) *Service { return &Service{Config: c} }
 
-// RecordPresence stores a batch of received statuses.
+// RecordPresence stores a batch of received statuses. Of each it takes what can be stored: one agent's
+// odd message must not hold up the batch, which is that of all.
 func (s *Service) RecordPresence(ctx context.Context, batch []Presence) error {
-	return s.Store.RecordPresence(ctx, batch)
+	cleaned := make([]Presence, len(batch))
+	for i, p := range batch {
+		p.Status.Version = text(p.Status.Version, 64)
+		if p.Status.Role != wire.RoleLeader && p.Status.Role != wire.RoleStandby {
+			p.Status.Role = ""
+		}
+		p.Status.SyncIntervalSeconds = max(p.Status.SyncIntervalSeconds, 0)
+		p.Status.LastSync = cleanSync(p.Status.LastSync)
+		cleaned[i] = p
+	}
+	return s.Store.RecordPresence(ctx, cleaned)
 }
 
-// RecordPulses stores a batch of received heartbeats.
+// RecordPulses stores a batch of received heartbeats, and cleans them as RecordPresence does.
 func (s *Service) RecordPulses(ctx context.Context, batch []Pulse) error {
-	return s.Store.RecordPulses(ctx, batch)
+	cleaned := make([]Pulse, len(batch))
+	for i, p := range batch {
+		p.Heartbeat.LastSync = cleanSync(p.Heartbeat.LastSync)
+		cleaned[i] = p
+	}
+	return s.Store.RecordPulses(ctx, cleaned)
+}
+
+func cleanSync(reported *wire.SyncInfo) *wire.SyncInfo {
+	if reported == nil {
+		return nil
+	}
+	c := *reported
+	c.Error = text(c.Error, 1<<10)
+	return &c
+}
+
+// text makes a reported text fit for either database: valid UTF-8 without NUL, cut to a limit in bytes.
+func text(s string, limit int) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "")
+	}
+	return s
 }
 
 // Agents lists the agents that the caller may see, with the number of all that match.
@@ -138,10 +174,11 @@ func (s *Service) change(ctx context.Context, p access.Principal, agentID, actio
 		return Agent{}, err
 	}
 	if before.PublicKey != "" {
-		// The row is the truth; should the cut fail here, it is made again when console starts.
+		// The row is the truth: should the cut fail here, natsapi makes it when it next compares the
+		// servers with the revoked keys.
 		if err := s.Revoker.Revoke(ctx, before.PublicKey); err != nil {
 			s.Logger.ErrorContext(ctx, "an agent's credential could not be cut off at NATS", "agent", before.ID, "error", err)
-			return after, problem.New(problem.Unavailable, "nats_unavailable", "The change is stored, but NATS did not take the revocation.").WithCure("Repeat the act once NATS answers.").Because(err)
+			return after, problem.New(problem.Unavailable, "nats_unavailable", "The change is stored, but NATS did not take the revocation: until it does, the agent's old credential still works.").WithCure("Bring NATS back; Console then cuts the credential off by itself.").Because(err)
 		}
 	}
 	return after, nil
