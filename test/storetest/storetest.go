@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx, for Value and Texts
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx, for Count and Dump
 	_ "modernc.org/sqlite"             // the driver sqlite, for the same
 
 	"prxm.uz/proxima/internal/console/store"
@@ -185,14 +185,6 @@ func (d *Database) Count(tb testing.TB, query string, args ...any) int {
 func (d *Database) Audits(tb testing.TB, action string) int {
 	tb.Helper()
 	return d.Count(tb, "SELECT COUNT(*) FROM audit_events WHERE action = $1", action)
-}
-
-// Exec changes the database beside the store, to make what no method makes.
-func (d *Database) Exec(tb testing.TB, query string, args ...any) {
-	tb.Helper()
-	if _, err := d.raw.ExecContext(tb.Context(), query, args...); err != nil {
-		tb.Fatalf("%s: %v", query, err)
-	}
 }
 
 // Dump reads every value of a table as text, row by row: to look for what must not be stored.
