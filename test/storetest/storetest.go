@@ -6,14 +6,16 @@ package storetest
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx, for Count and Dump
-	_ "modernc.org/sqlite"             // the driver sqlite, for the same
+	"modernc.org/sqlite"
 
 	"prxm.uz/proxima/internal/console/store"
 	"prxm.uz/proxima/internal/console/tenancy"
@@ -109,8 +111,24 @@ func (e *Engines) SQLite(tb testing.TB) *Database {
 	if err := os.WriteFile(path, template, 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	return open(tb, store.Config{Path: path}, "sqlite", path)
+	drv := &sqlite.Driver{}
+	if err := drv.RegisterCollationUtf8("C", strings.Compare); err != nil { // as the store does
+		tb.Fatal(err)
+	}
+	return open(tb, store.Config{Path: path}, sql.OpenDB(connector{drv, path}))
 }
+
+// connector opens a SQLite file beside the store.
+type connector struct {
+	driver *sqlite.Driver
+	path   string
+}
+
+// Connect implements driver.Connector.
+func (c connector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.path) }
+
+// Driver implements driver.Connector.
+func (c connector) Driver() driver.Driver { return c.driver }
 
 // Postgres opens a fresh PostgreSQL database, which ends with the test.
 func (e *Engines) Postgres(tb testing.TB) *Database {
@@ -127,16 +145,16 @@ func (e *Engines) Postgres(tb testing.TB) *Database {
 			tb.Errorf("drop the database: %v", err)
 		}
 	})
-	return open(tb, store.Config{URL: url}, "pgx", url)
-}
-
-func open(tb testing.TB, cfg store.Config, driver, name string) *Database {
-	tb.Helper()
-	db, err := store.Open(tb.Context(), cfg)
+	raw, err := sql.Open("pgx", url)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	raw, err := sql.Open(driver, name)
+	return open(tb, store.Config{URL: url}, raw)
+}
+
+func open(tb testing.TB, cfg store.Config, raw *sql.DB) *Database {
+	tb.Helper()
+	db, err := store.Open(tb.Context(), cfg)
 	if err != nil {
 		tb.Fatal(err)
 	}
