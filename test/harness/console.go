@@ -119,7 +119,6 @@ type API struct {
 	Token string
 
 	client *http.Client
-	csrf   string // sent with a session
 }
 
 // ProblemError is an answer of 400 or above.
@@ -165,9 +164,6 @@ func (a *API) Do(ctx context.Context, method, path string, body, out any) (statu
 	}
 	if a.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+a.Token)
-	}
-	if a.csrf != "" {
-		req.Header.Set("X-CSRF-Token", a.csrf)
 	}
 	res, err := a.client.Do(req)
 	if err != nil {
@@ -252,11 +248,9 @@ func (c *Console) Login(ctx context.Context, email, password string) (*API, erro
 	if err != nil {
 		return nil, fmt.Errorf("%s: the form's action %q: %w", at, form.action, err)
 	}
-	page, _, err = a.page(ctx, target.String(), form.fields)
-	if err != nil {
+	if _, _, err = a.page(ctx, target.String(), form.fields); err != nil {
 		return nil, fmt.Errorf("sign in as %s: %w", email, err)
 	}
-	a.csrf = findCSRF(page)
 	if _, err := a.Do(ctx, http.MethodGet, "/api/v1/session", nil, nil); err != nil {
 		return nil, fmt.Errorf("sign in as %s: %w", email, err)
 	}
@@ -326,22 +320,6 @@ func findSignIn(page *html.Node, email, password string) (signIn, error) {
 		}
 	}
 	return signIn{}, errors.New("no form with a password field on this page")
-}
-
-// findCSRF returns the token that a page carries for its scripts or in its forms.
-func findCSRF(page *html.Node) string {
-	for node := range page.Descendants() {
-		if node.Type != html.ElementNode || !strings.Contains(strings.ToLower(attribute(node, "name")), "csrf") {
-			continue
-		}
-		switch node.Data {
-		case "meta":
-			return attribute(node, "content")
-		case "input":
-			return attribute(node, "value")
-		}
-	}
-	return ""
 }
 
 func attribute(node *html.Node, name string) string {
