@@ -38,6 +38,7 @@ help: ## Show this list.
 
 .PHONY: demo
 demo: ## Console, a real API server and an agent, until interrupted (DEMO_EXIT=1: until the gates passed).
+	@echo 'Compiling the demo (the first time takes some minutes) ...'
 	go run ./test/demo
 
 .PHONY: build

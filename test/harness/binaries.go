@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -262,7 +263,7 @@ func (s toolset) build(ctx context.Context, log io.Writer, root, cache, version,
 		return err
 	}
 	module := filepath.Join(root, s.module)
-	if err := s.goBuild(ctx, log, module, s.arguments(version, temp), version); err != nil {
+	if err := goBuild(ctx, log, s.title+" "+version, module, s.arguments(version, temp)); err != nil {
 		return err
 	}
 	for _, p := range s.programs {
@@ -283,15 +284,19 @@ func (s toolset) build(ctx context.Context, log io.Writer, root, cache, version,
 	return nil
 }
 
-// goBuild runs go build, and reports every 15 s how far it is.
-func (s toolset) goBuild(ctx context.Context, log io.Writer, module string, args []string, version string) error {
+// goBuild runs go build, whose arguments hold -v, and reports every 15 s how far it is. title stands at
+// the head of each line.
+func goBuild(ctx context.Context, log io.Writer, title, dir string, args []string) error {
 	began := time.Now()
-	cmd := goCommand(ctx, module, args...)
+	cmd := goCommand(ctx, dir, args...)
 	output, err := cmd.StderrPipe()
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
+	// An interruption reaches go and its compilers alike, whether it comes from the terminal or from ctx.
+	cmd.SysProcAttr = childAttributes(Command{OnParentDeath: syscall.SIGINT})
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	if err := startOnLastingThread(cmd); err != nil {
 		return fmt.Errorf("start go: %w", err)
 	}
 	var compiled, downloaded atomic.Int64
@@ -306,8 +311,8 @@ func (s toolset) goBuild(ctx context.Context, log io.Writer, module string, args
 			case <-stop:
 				return
 			case <-ticker.C:
-				fmt.Fprintf(log, "%s %s: %d modules downloaded, %d packages compiled, %.0f s\n",
-					s.title, version, downloaded.Load(), compiled.Load(), time.Since(began).Seconds())
+				fmt.Fprintf(log, "%s: %d modules downloaded, %d packages compiled, %.0f s\n",
+					title, downloaded.Load(), compiled.Load(), time.Since(began).Seconds())
 			}
 		}
 	}()
@@ -327,7 +332,7 @@ func (s toolset) goBuild(ctx context.Context, log io.Writer, module string, args
 	close(stop)
 	<-reported
 	if err := errors.Join(lines.Err(), cmd.Wait()); err != nil {
-		return fmt.Errorf("go build in %s: %w; it said:\n%s", module, err, strings.Join(tail[max(0, len(tail)-tailLines):], "\n"))
+		return fmt.Errorf("go build in %s: %w; it said:\n%s", dir, err, strings.Join(tail[max(0, len(tail)-tailLines):], "\n"))
 	}
 	return nil
 }

@@ -72,10 +72,13 @@ func buildProduct(ctx context.Context, log io.Writer, tags string) (_ Product, e
 		return Product{}, err
 	}
 	defer held.Close()
-	out, err := goCommand(ctx, root, "build", "-trimpath", "-buildvcs=false", "-tags", tags,
-		"-o", shared+string(filepath.Separator), "./cmd/proxima-console", "./cmd/proxima-cluster-agent").CombinedOutput()
+	fmt.Fprintln(log, "product: building proxima-console, proxima-cluster-agent")
+	err = goBuild(ctx, log, "product", root, []string{
+		"build", "-v", "-trimpath", "-buildvcs=false", "-tags", tags,
+		"-o", shared + string(filepath.Separator), "./cmd/proxima-console", "./cmd/proxima-cluster-agent",
+	})
 	if err != nil {
-		return Product{}, fmt.Errorf("go build: %w; it said:\n%s", err, out)
+		return Product{}, err
 	}
 	// The next build replaces the files, perhaps of other sources: this process
 	// takes them to a place of its own, which the next process clears away.

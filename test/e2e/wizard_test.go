@@ -1,0 +1,188 @@
+// Package e2e drives console, agents, API servers, databases and browsers as people do: the real programs,
+// from the outside.
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"prxm.uz/proxima/test/harness"
+)
+
+// engine is a way to run console.
+type engine struct {
+	name  string
+	start func(t *testing.T, h *harness.T) *harness.Console
+}
+
+func engines() []engine {
+	return []engine{
+		{"embedded", func(_ *testing.T, h *harness.T) *harness.Console {
+			return h.Console(harness.ConsoleOptions{Env: settings()})
+		}},
+		{"postgres and external NATS", startExternal},
+	}
+}
+
+// settings are those of every console here: intervals that a test can wait for.
+func settings() map[string]string {
+	return map[string]string{"PROXIMA_K8S_SYNC_INTERVAL": "5s", "PROXIMA_HEARTBEAT_INTERVAL": "2s"}
+}
+
+// startExternal starts console beside PostgreSQL and a NATS server that nats-setup configured.
+func startExternal(t *testing.T, h *harness.T) *harness.Console {
+	t.Helper()
+	product, err := harness.BuildProduct(t.Context(), h, harness.TestClock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "nats")
+	client, socket := h.Port(), h.Port()
+	out, err := exec.CommandContext(t.Context(), product.Console, "nats-setup", dir, "--no-tls", "--nats-data-dir", filepath.Join(dir, "data"),
+		fmt.Sprintf("--port=%d", client.Number), fmt.Sprintf("--websocket-port=%d", socket.Number)).CombinedOutput()
+	if err != nil {
+		t.Fatalf("nats-setup: %v: %s", err, out)
+	}
+	nats := h.NATS(filepath.Join(dir, "nats-server.conf"))
+	env := settings()
+	env["PROXIMA_DATABASE_URL"] = h.Database(h.Postgres())
+	env["PROXIMA_NATS_URL"] = nats.URL()
+	env["PROXIMA_NATS_WEBSOCKET_URL"] = strings.Replace(nats.WebSocketURL(), "http", "ws", 1)
+	env["PROXIMA_NATS_KEYS_DIR"] = filepath.Join(dir, "keys")
+	return h.Console(harness.ConsoleOptions{Env: env})
+}
+
+// TestWizard walks from the first sign-in to four passed gates and on to the cluster's pages. Midway
+// console is restarted: what was measured stands, and the open page goes on by itself.
+func TestWizard(t *testing.T) {
+	for _, e := range engines() {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			h := harness.New(t)
+			plane := h.ControlPlane()
+			populate(t, plane)
+			c := e.start(t, h)
+			b := open(t, c.URL)
+
+			b.signIn(c)
+			b.awaitPath("/start")
+			b.screenshot("start")
+			b.fill("#client", "Halden Energy")
+			b.fill("#environment", "prod")
+			b.press(kb.Enter)
+			b.awaitPath("/clusters/add")
+			b.fill("#name", "Ost Werk's $(cluster) 1")
+			b.await("the slug", `document.querySelector("#slug").textContent.trim() === "ost-werks-cluster-1" || document.querySelector("#slug").textContent.trim() === "ost-werk-s-cluster-1"`)
+			b.screenshot("add")
+			b.click("#add button[type=submit]")
+			b.awaitElement("#token")
+			b.screenshot("install")
+			command := b.text("#command")
+			if !strings.Contains(command, b.text("#token")) {
+				t.Error("the command does not hold the token")
+			}
+			b.click("#to-status")
+			b.awaitElement("#inventory-1.passed")
+			b.awaitElement("#inventory-2.waiting")
+			b.screenshot("status-waiting")
+
+			b.expectErrors("/events") // the stream ends with the console that serves it
+			if err := c.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := plane.Shell(t.Context(), command); err != nil {
+				t.Fatal(err)
+			}
+			startInstalled(t, h, plane)
+			for n := 2; n <= 4; n++ {
+				b.awaitElement(fmt.Sprintf("#inventory-%d.passed", n))
+			}
+			b.awaitElement("#done")
+			b.screenshot("status-passed")
+			b.reload()
+			b.awaitElement("#inventory-4.passed")
+
+			b.click("#open-cluster")
+			b.awaitElement("main h1")
+			visitCluster(t, b)
+			b.goTo("/clusters")
+			if text := b.text("main"); !strings.Contains(text, "Ost Werk's $(cluster) 1") {
+				t.Errorf("the Clusters page reads: %s", text)
+			}
+			b.screenshot("clusters")
+			b.goTo("/hosts")
+			if text := b.text("main"); strings.Contains(text, "proxima-cluster-agent") || strings.Contains(text, "Ost Werk") {
+				t.Errorf("the Hosts page shows a cluster agent: %s", text)
+			}
+			b.screenshot("hosts")
+		})
+	}
+}
+
+// visitCluster looks at every section of a cluster.
+func visitCluster(t *testing.T, b *browser) {
+	t.Helper()
+	b.screenshot("cluster")
+	path := strings.TrimPrefix(b.location(), b.base)
+	for section, want := range map[string]string{
+		"nodes": "fake-0001", "namespaces": "shop", "workloads": "web", "pods": "web-", "services": "kubernetes", "events": "Scheduled",
+	} {
+		b.goTo(path + "/" + section)
+		if text := b.text("main"); !strings.Contains(text, want) {
+			t.Errorf("section %s does not show %q: %s", section, want, text)
+		}
+		b.screenshot("cluster-" + section)
+	}
+	b.goTo(path + "/pods?q=no-such-pod")
+	if text := b.text("main"); strings.Contains(text, "web-") {
+		t.Error("a search for a pod that is not there finds some")
+	}
+}
+
+// TestWizardByKeyboard does the same with Tab, Enter and letters alone.
+func TestWizardByKeyboard(t *testing.T) {
+	t.Parallel()
+	h := harness.New(t)
+	plane := h.ControlPlane()
+	populate(t, plane)
+	c := h.Console(harness.ConsoleOptions{Env: settings()})
+	b := open(t, c.URL)
+
+	b.goTo("/")
+	b.awaitPath("/signin")
+	b.tabTo("#email")
+	b.press(c.Email + kb.Tab)
+	b.tabTo("#password")
+	b.press(c.Password + kb.Enter)
+	b.awaitPath("/start")
+	b.tabTo("#client")
+	b.press("Halden Energy")
+	b.tabTo("#environment")
+	b.press("prod" + kb.Enter)
+	b.awaitPath("/clusters/add")
+	b.tabTo("#name")
+	b.press("Keyboard 1")
+	b.tabTo("#add button[type=submit]")
+	b.press(kb.Enter)
+	b.awaitElement("#token")
+	command := b.text("#command")
+	b.tabTo("#to-status")
+	b.press(kb.Enter)
+	b.awaitElement("#inventory-2.waiting")
+	if _, err := plane.Shell(t.Context(), command); err != nil {
+		t.Fatal(err)
+	}
+	startInstalled(t, h, plane)
+	b.awaitElement("#done")
+	b.tabTo("#open-cluster")
+	b.press(kb.Enter)
+	b.await("the cluster's page", `location.pathname.startsWith("/clusters/") && !location.pathname.includes("/add")`)
+	b.tabTo(`a[href$="/pods"]`)
+	b.press(kb.Enter)
+	b.await("the pods", `location.pathname.endsWith("/pods") && document.body.innerText.includes("web-")`)
+}
