@@ -20,6 +20,9 @@ const TestClock = "testclock"
 type Product struct {
 	Console      string
 	ClusterAgent string
+
+	// dir is locked while a Product of it is reachable: an unlocked one is cleared away by others.
+	dir *workDir
 }
 
 // builds remembers what this process has built, by tags.
@@ -89,6 +92,7 @@ func buildProduct(ctx context.Context, log io.Writer, tags string) (_ Product, e
 	p := Product{
 		Console:      filepath.Join(own.Path, "proxima-console"),
 		ClusterAgent: filepath.Join(own.Path, "proxima-cluster-agent"),
+		dir:          own,
 	}
 	for _, path := range []string{p.Console, p.ClusterAgent} {
 		if err := os.Link(filepath.Join(shared, filepath.Base(path)), path); err != nil {
