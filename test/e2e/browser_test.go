@@ -186,7 +186,7 @@ func (b *browser) screenshot(name string) {
 	if dir == "" {
 		return
 	}
-	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(90))
+	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 	if err != nil {
 		b.fail("take a screenshot", err)
 	}

@@ -260,7 +260,7 @@ func refusedGate(r Refusal, now time.Time) Gate {
 	switch r.Code {
 	case "token_expired":
 		g.Sentence = who + ": its install token had expired."
-		g.Action = &Action{Text: "Get a valid token here, put it into the Secret proxima-install-token by running the printed command again.", Offer: OfferAddToken}
+		g.Action = &Action{Text: "Get a valid token here, and put it into the Secret proxima-install-token by running the printed command again.", Offer: OfferAddToken}
 	case "token_used_up":
 		g.Sentence = who + ": every use of its install token was spent."
 		g.Action = &Action{Text: "Add a token here and run the printed command again with it.", Offer: OfferAddToken}
