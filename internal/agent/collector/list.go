@@ -16,7 +16,7 @@ import (
 
 const (
 	// pageSize keeps what one answer decodes into near a few MB.
-	pageSize = 500
+	pageSize = 200
 	// attempts bounds how often one list is begun anew within a sync.
 	attempts = 3
 	// passing reasons wait this long before the list is begun anew, doubled each time.
