@@ -250,11 +250,11 @@ func forwarded(proxies []netip.Prefix, next http.Handler) http.Handler {
 // boundBody keeps a slow sender from holding a connection. A request without body has none to wait
 // for, and may stream its answer.
 func boundBody(next http.Handler) http.Handler {
-	real := clock.System() // sockets compare with the machine's clock
+	machine := clock.System() // sockets compare with the machine's clock
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
 			// Not every writer has deadlines; those of net/http do.
-			_ = http.NewResponseController(w).SetReadDeadline(real.Now().Add(bodyTimeout))
+			_ = http.NewResponseController(w).SetReadDeadline(machine.Now().Add(bodyTimeout))
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -263,7 +263,7 @@ func boundBody(next http.Handler) http.Handler {
 // recovered answers a panic of a handler with 500 and logs it.
 func recovered(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
+		defer func() { //nolint:contextcheck // the request carries it
 			switch v := recover(); v {
 			case nil:
 			case http.ErrAbortHandler:

@@ -86,7 +86,8 @@ func TestChangedCommand(t *testing.T) {
 				return strings.NewReplacer("PROXIMA_CLUSTER_SLUG='"+r.Onboarding.Slug+"'", "PROXIMA_CLUSTER_SLUG='elsewhere'")
 			},
 			4, console.GateStateFailed,
-			[]string{"publishes under the slug elsewhere", "recorded under cluster-0"}, nil,
+			[]string{"publishes under the slug elsewhere", "recorded under cluster-0"},
+			nil,
 		},
 		{
 			"a token that console does not know",
@@ -94,7 +95,8 @@ func TestChangedCommand(t *testing.T) {
 				return strings.NewReplacer(*r.InstallToken, "pit_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
 			},
 			2, console.GateStateWaiting,
-			[]string{"No collector has enrolled", "token_unknown"}, []string{"token_unknown"},
+			[]string{"No collector has enrolled", "token_unknown"},
+			[]string{"token_unknown"},
 		},
 		{
 			"an address where nobody listens",
@@ -102,7 +104,8 @@ func TestChangedCommand(t *testing.T) {
 				return strings.NewReplacer("PROXIMA_BACKEND_URL='"+c.URL+"'", "PROXIMA_BACKEND_URL='"+closed+"'")
 			},
 			2, console.GateStateWaiting,
-			[]string{"No collector has enrolled"}, []string{strings.TrimPrefix(closed, "http://"), "refused"},
+			[]string{"No collector has enrolled"},
+			[]string{strings.TrimPrefix(closed, "http://"), "refused"},
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {

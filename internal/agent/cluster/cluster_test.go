@@ -49,7 +49,7 @@ func (l *logs) String() string {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,8 @@ func start(t *testing.T, cfg *Config) *running {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		<-r.done
+		for range r.done { // until it has ended, whoever took its error
+		}
 		if t.Failed() {
 			t.Logf("log of %s:\n%s", cfg.PodName, r.log)
 		}
@@ -110,7 +111,7 @@ func (r *running) stop(t *testing.T) error {
 
 func get(t *testing.T, address, path string) (int, string) {
 	t.Helper()
-	resp, err := http.Get("http://" + address + path) //nolint:noctx // a test
+	resp, err := http.Get("http://" + address + path)
 	if err != nil {
 		t.Fatal(err)
 	}

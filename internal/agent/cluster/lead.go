@@ -26,7 +26,7 @@ const (
 )
 
 // ErrPayloadTooLarge is answered for an inventory above the server's max_payload (B-96).
-var ErrPayloadTooLarge = errors.New("inventory is too large for one NATS message") //nolint:gochecknoglobals // a sentinel, never written
+var ErrPayloadTooLarge = errors.New("inventory is too large for one NATS message")
 
 // lead collects and reports until ctx ends, because the lease was lost, or the agent stops.
 func (a *agent) lead(ctx context.Context) {

@@ -216,7 +216,7 @@ func (a *agent) awaitSync() {
 	select {
 	case <-idle:
 	case <-timer.C():
-		a.log.Warn("the sync in progress took too long and was cut off") //nolint:sloglint // the context of the run has ended
+		a.log.Warn("the sync in progress took too long and was cut off")
 	}
 }
 

@@ -50,7 +50,7 @@ type Collector struct {
 
 // New makes a collector.
 func New(opts Options) *Collector {
-	return &Collector{opts: opts, scrub: newScrubber(), failures: map[wire.Kind]int{}, warned: map[wire.Kind]wire.UnreadReason{}}
+	return &Collector{opts: opts, scrub: newScrubber(), failures: make(map[wire.Kind]int), warned: make(map[wire.Kind]wire.UnreadReason)}
 }
 
 // Collect reads everything once. The caller sets epoch and sync number. An error means that nothing

@@ -146,7 +146,7 @@ func TestPartialInventories(t *testing.T) {
 	}
 	for kind, want := range map[wire.Kind]wire.UnreadReason{
 		wire.KindServices: wire.UnreadForbidden, wire.KindDaemonSets: wire.UnreadNotServed, wire.KindEvents: wire.UnreadUnavailable,
-		wire.KindNodes: wire.UnreadUnavailable, wire.KindPods: "", wire.KindDeployments: "",
+		wire.KindNodes: wire.UnreadUnavailable, wire.KindPods: "", wire.KindDeployments: "", wire.KindNamespaces: "", wire.KindStatefulSets: "",
 	} {
 		if got := report(inv, kind); got.Unread != want || (want != "") != (got.Message != "") {
 			t.Errorf("%s: %+v, want %q", kind, got, want)

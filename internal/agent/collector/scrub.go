@@ -1,12 +1,11 @@
 package collector
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 

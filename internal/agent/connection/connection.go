@@ -31,7 +31,7 @@ const (
 )
 
 // ErrNotConnected is answered where a connection is needed and there is none.
-var ErrNotConnected = errors.New("not connected to NATS") //nolint:gochecknoglobals // a sentinel, never written
+var ErrNotConnected = errors.New("not connected to NATS")
 
 // Options say how to connect.
 type Options struct {
@@ -279,7 +279,7 @@ func (c *Connection) Reconnect() {
 	}
 	_ = nc.FlushTimeout(time.Second) // answers under way; a dead connection has nothing to lose
 	if err := nc.ForceReconnect(); err != nil {
-		c.opts.Log.Debug("nothing to reconnect", "reason", err.Error()) //nolint:sloglint // called by the renewal, which has logged its context
+		c.opts.Log.Debug("nothing to reconnect", "reason", err.Error())
 	}
 }
 

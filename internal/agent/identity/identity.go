@@ -22,13 +22,13 @@ const formatVersion = 1
 // What Load and Open may refuse; the text beside each names the file and the cure.
 var (
 	// ErrNone: there is no state file, so the agent never enrolled from this directory.
-	ErrNone = errors.New("no state file") //nolint:gochecknoglobals // a sentinel, never written
+	ErrNone = errors.New("no state file")
 	// ErrDamaged: the file is cut short, not ours, or from a newer version.
-	ErrDamaged = errors.New("state file cannot be used") //nolint:gochecknoglobals // as above
+	ErrDamaged = errors.New("state file cannot be used")
 	// ErrWrongType: the file belongs to an agent of another type (D-25).
-	ErrWrongType = errors.New("state file belongs to another type of agent") //nolint:gochecknoglobals // as above
+	ErrWrongType = errors.New("state file belongs to another type of agent")
 	// ErrLocked: another process uses the directory (D-22).
-	ErrLocked = errors.New("data directory is in use") //nolint:gochecknoglobals // as above
+	ErrLocked = errors.New("data directory is in use")
 )
 
 // State is the content of state.json. Seed and JWT are secrets: print neither.

@@ -92,26 +92,35 @@ type Tx interface {
 	SucceedToken(ctx context.Context, id string, at time.Time) error
 	// AgentByName finds the agent that holds the identity (environment, type, cluster slug, name).
 	AgentByName(ctx context.Context, environmentID string, t fleet.Type, clusterSlug, name string) (fleet.Agent, error)
+	// AgentByKey finds the agent that holds a public key, revoked ones too; ErrNotFound if none.
 	AgentByKey(ctx context.Context, publicKey string) (fleet.Agent, error)
 	// InsertAgent answers ErrTaken where name or key is held.
 	InsertAgent(ctx context.Context, a fleet.Agent) error
 	// BindAgent writes a new key, token, version, capability and credential to an existing agent.
 	BindAgent(ctx context.Context, a fleet.Agent) error
 
+	// InsertToken stores a new token under the SHA-256 of its plain value.
 	InsertToken(ctx context.Context, t Token, hash []byte) error
+	// Token reads a token; ErrNotFound if none.
 	Token(ctx context.Context, id string) (Token, error)
+	// TokensOfOnboarding lists the tokens of an attempt, newest first.
 	TokensOfOnboarding(ctx context.Context, onboardingID string) ([]Token, error)
+	// RevokeToken stamps a token revoked; the first stamp stays.
 	RevokeToken(ctx context.Context, id string, at time.Time) error
 }
 
 // Store is where tokens and refusals are kept.
 type Store interface {
+	// InTx runs f in one transaction, which an error of f rolls back. f may run more than once.
 	InTx(ctx context.Context, f func(Tx) error) error
 
+	// TokenByHash is the same outside of a transaction.
 	TokenByHash(ctx context.Context, hash []byte) (Token, error)
+	// Token reads a token; ErrNotFound if none.
 	Token(ctx context.Context, id string) (Token, error)
 	// Tokens lists the tokens of a client, newest first.
 	Tokens(ctx context.Context, clientID string) ([]Token, error)
+	// TokensOfOnboarding lists the tokens of an attempt, newest first.
 	TokensOfOnboarding(ctx context.Context, onboardingID string) ([]Token, error)
 	// RecordRefusal keeps the last refusal of a token; outside of any transaction, so that a refusal
 	// stays although the enrolment was rolled back.
@@ -119,6 +128,7 @@ type Store interface {
 	// PutFindings replaces what the same agent name posted under the same token; at most 50 names a
 	// token are kept, the oldest goes.
 	PutFindings(ctx context.Context, f Findings) error
+	// FindingsOfOnboarding lists what was posted under any token of an attempt.
 	FindingsOfOnboarding(ctx context.Context, onboardingID string) ([]Findings, error)
 	// AttemptScope answers where an attempt lives, ErrNotFound where there is none that is not archived.
 	AttemptScope(ctx context.Context, onboardingID string) (access.Scope, error)

@@ -34,7 +34,9 @@ type Credential struct {
 type Authority interface {
 	// IssueCredential makes a credential with the literal permissions of the present template.
 	IssueCredential(agentID, publicKey string, now time.Time) (Credential, error)
+	// NewChallenge makes a challenge that CheckChallenge takes until expiresAt.
 	NewChallenge(now time.Time) (challenge string, expiresAt time.Time, err error)
+	// CheckChallenge refuses a challenge that is not of this console or has expired.
 	CheckChallenge(challenge string, now time.Time) error
 	// VerifyProof checks the signature of the key over the text.
 	VerifyProof(publicKey, signature string, text []byte) error
@@ -56,7 +58,9 @@ type Config struct {
 
 // FleetStore is what renewal needs of the stored agents.
 type FleetStore interface {
+	// Agent reads an agent; fleet.ErrNotFound if none.
 	Agent(ctx context.Context, id string) (fleet.Agent, error)
+	// RenewCredential notes the template and the times of a credential that was issued.
 	RenewCredential(ctx context.Context, id string, template int, issuedAt, expiresAt time.Time) error
 }
 
@@ -208,88 +212,115 @@ func (s *Service) admit(ctx context.Context, hash []byte, req Request, remoteAdd
 		return Response{}, refuseVersion(req)
 	}
 	var resp Response
-	var environmentID string
 	err := s.Store.InTx(ctx, func(tx Tx) error {
-		resp = Response{}
 		now := s.Clock.Now()
 		t, err := tx.TokenByHash(ctx, hash)
 		if err != nil {
 			return fmt.Errorf("find the install token: %w", err)
 		}
-		environmentID = t.EnvironmentID
 		holder, err := tx.AgentByName(ctx, t.EnvironmentID, req.AgentType, req.ClusterSlug, req.Name)
-		known := err == nil
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return fmt.Errorf("find the agent: %w", err)
-		}
 		switch {
-		case known && !holder.RevokedAt.IsZero():
+		case errors.Is(err, ErrNotFound):
+			holder = fleet.Agent{}
+		case err != nil:
+			return fmt.Errorf("find the agent: %w", err)
+		case !holder.RevokedAt.IsZero():
 			return refuseRevoked(holder.Name)
-		case known && holder.PublicKey == req.PublicKey:
-			resp.Resumed = true
-			holder.Version, holder.Capability = req.Version, req.Capability
-			if resp.Agent, resp.Credential, err = s.bind(ctx, tx, holder, now); err != nil {
-				return err
-			}
-			if err := tx.SucceedToken(ctx, t.ID, now); err != nil { // ends what a refusal before left
-				return fmt.Errorf("note the success of the install token: %w", err)
-			}
-			return nil
-		}
-		if state := t.stateFor(req.AgentType, now); state != StateLive {
-			return refuseToken(t, state, req)
-		}
-		if known && holder.PublicKey != "" {
-			return refuseTaken(req)
-		}
-		if other, err := tx.AgentByKey(ctx, req.PublicKey); err == nil {
-			return refuseKey(t, other)
-		} else if !errors.Is(err, ErrNotFound) {
-			return fmt.Errorf("find the agent by its key: %w", err)
-		}
-		if ok, err := tx.UseToken(ctx, t.ID, now); err != nil {
-			return fmt.Errorf("count the use of the install token: %w", err)
-		} else if !ok {
-			return refuseToken(t, StateUsedUp, req)
-		}
-		agent := fleet.Agent{
-			ID: id.New("agt"), ClientID: t.ClientID, EnvironmentID: t.EnvironmentID,
-			Type: req.AgentType, ClusterSlug: req.ClusterSlug, Name: req.Name,
-		}
-		if known {
-			agent = holder
-		}
-		agent.PublicKey, agent.EnrolledBy, agent.EnrolledAt = req.PublicKey, t.ID, now
-		agent.Version, agent.Capability, agent.ReleasedAt = req.Version, req.Capability, time.Time{}
-		if !known {
-			agent, resp.Credential, err = s.issue(agent, now)
-			if err != nil {
-				return err
-			}
-			if err := tx.InsertAgent(ctx, agent); errors.Is(err, ErrTaken) {
-				return refuseTaken(req)
-			} else if err != nil {
-				return fmt.Errorf("store the agent: %w", err)
-			}
-			resp.Agent = agent
-		} else if resp.Agent, resp.Credential, err = s.bind(ctx, tx, agent, now); err != nil {
+		case holder.PublicKey == req.PublicKey:
+			resp, err = s.giveBack(ctx, tx, t, holder, req, now)
 			return err
 		}
-		return tx.AppendAudit(ctx, audit.Event{
-			ID: id.New("aud"), At: now, ActorKind: "agent", ActorID: agent.ID, ActorName: agent.Name,
-			Action: "agent_enrolled", ResourceType: "agent", ResourceID: agent.ID, ResourceName: agent.Name,
-			ClientID: agent.ClientID, EnvironmentID: agent.EnvironmentID, RemoteAddr: remoteAddr,
-			Detail: map[string]string{"type": string(agent.Type), "clusterSlug": agent.ClusterSlug, "token": t.Prefix, "version": agent.Version},
-		})
+		if err := s.spend(ctx, tx, t, holder, req, now); err != nil {
+			return err
+		}
+		resp, err = s.newIdentity(ctx, tx, t, holder, req, now)
+		if err != nil {
+			return err
+		}
+		return tx.AppendAudit(ctx, enrolled(resp.Agent, t, now, remoteAddr))
 	})
 	if err != nil {
 		return Response{}, err
 	}
-	if _, resp.EnvironmentName, err = s.Store.Environment(ctx, environmentID); err != nil {
+	if _, resp.EnvironmentName, err = s.Store.Environment(ctx, resp.Agent.EnvironmentID); err != nil {
 		return Response{}, fmt.Errorf("read the environment: %w", err)
 	}
 	resp.NATSURLs, resp.NATSCA, resp.HeartbeatSeconds = s.NATSURLs, s.NATSCA, int(s.HeartbeatEvery/time.Second)
 	return resp, nil
+}
+
+// giveBack answers an agent that holds its key already: a retry after a lost answer. It spends no use.
+func (s *Service) giveBack(ctx context.Context, tx Tx, t Token, holder fleet.Agent, req Request, now time.Time) (resp Response, err error) {
+	resp.Resumed = true
+	holder.Version, holder.Capability = req.Version, req.Capability
+	if resp.Agent, resp.Credential, err = s.bind(ctx, tx, holder, now); err != nil {
+		return Response{}, err
+	}
+	if err := tx.SucceedToken(ctx, t.ID, now); err != nil { // ends what a refusal before left
+		return Response{}, fmt.Errorf("note the success of the install token: %w", err)
+	}
+	return resp, nil
+}
+
+// spend refuses what must be refused, and counts a use of the token for the rest. holder is the released
+// agent of that name, or the zero Agent.
+func (s *Service) spend(ctx context.Context, tx Tx, t Token, holder fleet.Agent, req Request, now time.Time) error {
+	if state := t.stateFor(req.AgentType, now); state != StateLive {
+		return refuseToken(t, state, req)
+	}
+	if holder.PublicKey != "" {
+		return refuseTaken(req)
+	}
+	other, err := tx.AgentByKey(ctx, req.PublicKey)
+	if err == nil {
+		return refuseKey(t, other)
+	}
+	if !errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("find the agent by its key: %w", err)
+	}
+	ok, err := tx.UseToken(ctx, t.ID, now)
+	if err != nil {
+		return fmt.Errorf("count the use of the install token: %w", err)
+	}
+	if !ok {
+		return refuseToken(t, StateUsedUp, req)
+	}
+	return nil
+}
+
+// newIdentity binds the key to the released holder, or to a new agent where holder is the zero Agent.
+func (s *Service) newIdentity(ctx context.Context, tx Tx, t Token, holder fleet.Agent, req Request, now time.Time) (resp Response, err error) {
+	agent := holder
+	if holder.ID == "" {
+		agent = fleet.Agent{
+			ID: id.New("agt"), ClientID: t.ClientID, EnvironmentID: t.EnvironmentID,
+			Type: req.AgentType, ClusterSlug: req.ClusterSlug, Name: req.Name,
+		}
+	}
+	agent.PublicKey, agent.EnrolledBy, agent.EnrolledAt = req.PublicKey, t.ID, now
+	agent.Version, agent.Capability, agent.ReleasedAt = req.Version, req.Capability, time.Time{}
+	if holder.ID != "" {
+		resp.Agent, resp.Credential, err = s.bind(ctx, tx, agent, now)
+		return resp, err
+	}
+	if resp.Agent, resp.Credential, err = s.issue(agent, now); err != nil {
+		return Response{}, err
+	}
+	if err := tx.InsertAgent(ctx, resp.Agent); errors.Is(err, ErrTaken) {
+		return Response{}, refuseTaken(req)
+	} else if err != nil {
+		return Response{}, fmt.Errorf("store the agent: %w", err)
+	}
+	return resp, nil
+}
+
+func enrolled(agent fleet.Agent, t Token, now time.Time, remoteAddr string) audit.Event {
+	return audit.Event{
+		ID: id.New("aud"), At: now, ActorKind: "agent", ActorID: agent.ID, ActorName: agent.Name,
+		Action: "agent_enrolled", ResourceType: "agent", ResourceID: agent.ID, ResourceName: agent.Name,
+		ClientID: agent.ClientID, EnvironmentID: agent.EnvironmentID, RemoteAddr: remoteAddr,
+		Detail: map[string]string{"type": string(agent.Type), "clusterSlug": agent.ClusterSlug, "token": t.Prefix, "version": agent.Version},
+	}
 }
 
 // issue makes a credential and notes its times on the agent.

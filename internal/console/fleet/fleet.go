@@ -101,25 +101,32 @@ type Filter struct {
 // Tx is what this package needs of a transaction.
 type Tx interface {
 	audit.Tx
+	// Agent reads an agent; ErrNotFound if none.
 	Agent(ctx context.Context, id string) (Agent, error)
+	// RevokeAgent stamps an agent revoked and keeps its record.
 	RevokeAgent(ctx context.Context, id string, at time.Time) error
 	// ReleaseAgent clears the key, so that the next enrolment under the same name binds a new one.
 	ReleaseAgent(ctx context.Context, id string, at time.Time) error
+	// DeleteAgent removes an agent and remembers its key as revoked.
 	DeleteAgent(ctx context.Context, id string, at time.Time) error
 }
 
 // Store is where agents are kept.
 type Store interface {
+	// InTx runs f in one transaction, which an error of f rolls back. f may run more than once.
 	InTx(ctx context.Context, f func(Tx) error) error
+	// Agent reads an agent; ErrNotFound if none.
 	Agent(ctx context.Context, id string) (Agent, error)
 	// Agents lists agents by name, with the number of all that match.
 	Agents(ctx context.Context, f Filter) ([]Agent, int, error)
 	// RecordPresence and RecordPulses write a batch in one transaction; unknown or revoked agents are
 	// passed over. A row is never moved back in time.
 	RecordPresence(ctx context.Context, batch []Presence) error
+	// RecordPulses is for heartbeats what RecordPresence is for presence.
 	RecordPulses(ctx context.Context, batch []Pulse) error
 	// RenewCredential writes the new credential's times and template.
 	RenewCredential(ctx context.Context, id string, template int, issuedAt, expiresAt time.Time) error
+	// RecordPublishedSlug notes that an agent published under another slug than it enrolled for.
 	RecordPublishedSlug(ctx context.Context, id, slug string, at time.Time) error
 	// Revoked lists the public keys of agents that were revoked or deleted since the given time.
 	Revoked(ctx context.Context, since time.Time) (map[string]time.Time, error)

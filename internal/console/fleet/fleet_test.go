@@ -161,7 +161,9 @@ func TestABatchSurvivesHostileMembers(t *testing.T) {
 		} {
 			at = at.Add(time.Second)
 			must(t, y.RecordPresence(ctx, []fleet.Presence{
-				{AgentID: "nobody", ReceivedAt: at}, {AgentID: "odd", ReceivedAt: at, Status: odd}, {AgentID: "revoked", ReceivedAt: at},
+				{AgentID: "nobody", ReceivedAt: at},
+				{AgentID: "odd", ReceivedAt: at, Status: odd},
+				{AgentID: "revoked", ReceivedAt: at},
 				{AgentID: "good", ReceivedAt: at, Status: wire.Status{Version: "1.0.0", Role: wire.RoleStandby}},
 			}))
 			must(t, y.RecordPulses(ctx, []fleet.Pulse{

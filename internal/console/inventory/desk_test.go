@@ -194,7 +194,8 @@ func house() *wire.Inventory {
 		},
 		Namespaces: []wire.Namespace{{Meta: meta("", "shop"), Phase: "Active", Pods: 2}, {Meta: meta("", "kube-system"), Phase: "Active"}},
 		Workloads: []wire.Workload{
-			{Meta: meta("shop", "web"), Kind: "Deployment", Desired: 2, Ready: 2}, {Meta: meta("shop", "db"), Kind: "StatefulSet", Desired: 1},
+			{Meta: meta("shop", "web"), Kind: "Deployment", Desired: 2, Ready: 2},
+			{Meta: meta("shop", "db"), Kind: "StatefulSet", Desired: 1},
 			{Meta: meta("shop", "log"), Kind: "DaemonSet", Desired: 2, Ready: 2},
 		},
 		Pods: []wire.Pod{
@@ -221,6 +222,7 @@ func whole(inv *wire.Inventory) *wire.Inventory {
 	count := map[wire.Kind]int{
 		wire.KindNodes: len(inv.Nodes), wire.KindNamespaces: len(inv.Namespaces), wire.KindPods: len(inv.Pods),
 		wire.KindServices: len(inv.Services), wire.KindEvents: len(inv.Events),
+		wire.KindDeployments: 0, wire.KindStatefulSets: 0, wire.KindDaemonSets: 0, // counted below
 	}
 	for _, w := range inv.Workloads {
 		count[map[string]wire.Kind{"Deployment": wire.KindDeployments, "StatefulSet": wire.KindStatefulSets, "DaemonSet": wire.KindDaemonSets}[w.Kind]]++

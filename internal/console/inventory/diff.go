@@ -27,12 +27,12 @@ func diff(c Cluster, a fleet.Agent, inv *wire.Inventory, rows []Object, stored m
 			ch.Clear = append(ch.Clear, o.Key)
 		}
 	}
-	reports := map[wire.Kind]wire.KindReport{}
+	reports := make(map[wire.Kind]wire.KindReport)
 	for _, r := range inv.Kinds {
 		reports[r.Kind] = r
 	}
 	// Rows of a kind that was never read under this fingerprint are those of the cluster before it.
-	read := map[wire.Kind]bool{}
+	read := make(map[wire.Kind]bool)
 	for _, k := range c.Kinds {
 		read[k.Kind] = !k.ReadAt.IsZero()
 	}
@@ -46,18 +46,27 @@ func diff(c Cluster, a fleet.Agent, inv *wire.Inventory, rows []Object, stored m
 			ch.Delete = append(ch.Delete, k)
 		case !reported || r.Unread != "":
 			// its rows stay as they are
-		case r.Kept < r.Total:
-			if !old.UnseenSince.IsZero() && receivedAt.Sub(old.UnseenSince) > KeepUnseen {
-				ch.Delete = append(ch.Delete, k)
-				continue
-			}
-			if old.UnseenSince.IsZero() {
-				ch.Unseen = append(ch.Unseen, k)
-			}
-		default:
+		case r.Kept >= r.Total || old.unseenFor(receivedAt) > KeepUnseen:
 			ch.Delete = append(ch.Delete, k)
+		case old.UnseenSince.IsZero():
+			ch.Unseen = append(ch.Unseen, k)
 		}
 	}
+	ch.Cluster = synced(c, a, inv, receivedAt)
+	ch.Cluster.Counts = counts(seen, stored, ch.Delete)
+	return ch
+}
+
+// unseenFor is zero for a row that was in the last list.
+func (s Stored) unseenFor(now time.Time) time.Duration {
+	if s.UnseenSince.IsZero() {
+		return 0
+	}
+	return now.Sub(s.UnseenSince)
+}
+
+// synced is the cluster after a sync, but for its counts.
+func synced(c Cluster, a fleet.Agent, inv *wire.Inventory, receivedAt time.Time) Cluster {
 	c.Epoch, c.Sync, c.AgentID = inv.Epoch, inv.Sync, a.ID
 	c.LastSyncAt, c.CollectedAt = receivedAt, inv.CollectedAt
 	if inv.ClusterName != "" {
@@ -67,12 +76,10 @@ func diff(c Cluster, a fleet.Agent, inv *wire.Inventory, rows []Object, stored m
 		c.Version, c.Platform, c.Provider = inv.Cluster.Version, inv.Cluster.Platform, inv.Cluster.Provider
 	}
 	c.Kinds = kindStates(c.Kinds, inv.Kinds, receivedAt)
-	c.Counts = counts(seen, stored, ch.Delete)
 	if c.Conflict.UID == c.UID {
 		c.Conflict = Conflict{}
 	}
-	ch.Cluster = c
-	return ch
+	return c
 }
 
 // kindOf names the list of an inventory that a stored object comes from.

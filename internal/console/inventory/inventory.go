@@ -189,10 +189,13 @@ type Change struct {
 // Tx is what this package needs of a transaction.
 type Tx interface {
 	audit.Tx
+	// Cluster reads a cluster; ErrNotFound if none.
 	Cluster(ctx context.Context, id string) (Cluster, error)
+	// ClusterBySlug finds the cluster on (environment, slug); ErrNotFound if none.
 	ClusterBySlug(ctx context.Context, environmentID, slug string) (Cluster, error)
 	// ClustersByUID lists the clusters of the same client with this fingerprint.
 	ClustersByUID(ctx context.Context, clientID, uid string) ([]Cluster, error)
+	// InsertCluster stores a cluster whose (environment, slug) is free.
 	InsertCluster(ctx context.Context, c Cluster) error
 	// UpdateCluster writes what a sync changes, conflict and dropped included.
 	UpdateCluster(ctx context.Context, c Cluster) error
@@ -212,14 +215,22 @@ type Stored struct {
 
 // Store is where clusters and their objects are kept.
 type Store interface {
+	// InTx runs f in one transaction, which an error of f rolls back. f may run more than once.
 	InTx(ctx context.Context, f func(Tx) error) error
+	// Agent reads an agent; fleet.ErrNotFound if none.
 	Agent(ctx context.Context, id string) (fleet.Agent, error)
+	// Cluster reads a cluster; ErrNotFound if none.
 	Cluster(ctx context.Context, id string) (Cluster, error)
+	// ClusterBySlug finds the cluster on (environment, slug); ErrNotFound if none.
 	ClusterBySlug(ctx context.Context, environmentID, slug string) (Cluster, error)
+	// ClustersByUID lists the clusters of a client with a fingerprint.
 	ClustersByUID(ctx context.Context, clientID, uid string) ([]Cluster, error)
+	// Clusters reads a page of clusters, with the number of all that match.
 	Clusters(ctx context.Context, q ClusterQuery) ([]Cluster, int, error)
 	// Hashes reads the hashes of all stored objects of a cluster.
 	Hashes(ctx context.Context, clusterID string) (map[Key]Stored, error)
+	// Objects reads a page of one section.
 	Objects(ctx context.Context, q Query) (Page, error)
+	// Object reads one object whole; ErrNotFound if none.
 	Object(ctx context.Context, clusterID string, k Key) (Object, error)
 }

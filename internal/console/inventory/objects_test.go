@@ -204,8 +204,10 @@ func TestFiltersNarrow(t *testing.T) {
 			t.Errorf("%d of %d; the filters offer %q and %q", len(page.Objects), page.Total, page.Namespaces, page.States)
 		}
 		for _, k := range []inventory.Key{
-			{Section: inventory.SectionPods, Kind: "Pod", Namespace: "shop", Name: "none"}, {Section: inventory.SectionPods, Kind: "Pod", Name: "web-1"},
-			{Section: inventory.SectionPods, Kind: "Pod", Namespace: "shop", Name: "web-1\x00"}, {Section: "\xff", Kind: "Pod", Namespace: "shop", Name: "web-1"},
+			{Section: inventory.SectionPods, Kind: "Pod", Namespace: "shop", Name: "none"},
+			{Section: inventory.SectionPods, Kind: "Pod", Name: "web-1"},
+			{Section: inventory.SectionPods, Kind: "Pod", Namespace: "shop", Name: "web-1\x00"},
+			{Section: "\xff", Kind: "Pod", Namespace: "shop", Name: "web-1"},
 		} {
 			_, err := d.Object(t.Context(), writer(), id, k)
 			want(t, err, problem.NotFound, "object_not_found")

@@ -28,7 +28,9 @@ type Observer interface {
 
 // AgentStore is what receiving needs of the stored agents.
 type AgentStore interface {
+	// Agent reads an agent; fleet.ErrNotFound if none.
 	Agent(ctx context.Context, id string) (fleet.Agent, error)
+	// RecordPublishedSlug notes that an agent published under another slug than it enrolled for.
 	RecordPublishedSlug(ctx context.Context, id, slug string, at time.Time) error
 }
 
@@ -157,19 +159,10 @@ func (s *Service) apply(ctx context.Context, a fleet.Agent, inv *wire.Inventory,
 	}
 	err = s.Store.InTx(ctx, func(tx Tx) error {
 		written, reason = 0, ""
-		c, err := tx.ClusterBySlug(ctx, a.EnvironmentID, a.ClusterSlug)
+		c, err := unmoved(ctx, tx, before, a, inv, receivedAt)
 		switch {
-		case errors.Is(err, ErrNotFound) && before.ID != "":
-			return errMoved // removed meanwhile: the hashes that were read are of rows that are gone
-		case errors.Is(err, ErrNotFound):
-			c = newCluster(a, inv, receivedAt)
-			if err := tx.InsertCluster(ctx, c); err != nil {
-				return fmt.Errorf("store the cluster: %w", err)
-			}
 		case err != nil:
-			return fmt.Errorf("find the cluster: %w", err)
-		case c.ID != before.ID || c.Epoch != before.Epoch || c.Sync != before.Sync:
-			return errMoved
+			return err
 		case c.UID != inv.ClusterUID:
 			reason = DropOtherCluster
 			return tx.UpdateCluster(ctx, withConflict(c, a, inv, receivedAt))
@@ -192,6 +185,25 @@ func (s *Service) apply(ctx context.Context, a fleet.Agent, inv *wire.Inventory,
 		return nil
 	})
 	return written, reason, err
+}
+
+// unmoved reads the cluster again within the transaction, and stores a new one where there was none before.
+func unmoved(ctx context.Context, tx Tx, before Cluster, a fleet.Agent, inv *wire.Inventory, receivedAt time.Time) (Cluster, error) {
+	c, err := tx.ClusterBySlug(ctx, a.EnvironmentID, a.ClusterSlug)
+	switch {
+	case errors.Is(err, ErrNotFound) && before.ID != "":
+		return c, errMoved // removed meanwhile: the hashes that were read are of rows that are gone
+	case errors.Is(err, ErrNotFound):
+		c = newCluster(a, inv, receivedAt)
+		if err := tx.InsertCluster(ctx, c); err != nil {
+			return c, fmt.Errorf("store the cluster: %w", err)
+		}
+	case err != nil:
+		return c, fmt.Errorf("find the cluster: %w", err)
+	case c.ID != before.ID || c.Epoch != before.Epoch || c.Sync != before.Sync:
+		return c, errMoved
+	}
+	return c, nil
 }
 
 // errMoved means that another inventory of the cluster was stored between reading the hashes and the

@@ -221,7 +221,6 @@ func TestCutListsMarkWhatIsMissing(t *testing.T) {
 		d.applied("a", cut(4, web1, web2), 0)
 		check("seen again", map[string]time.Time{"web-1": {}, "web-2": {}})
 		d.applied("a", cut(5, web2), 0)
-		since = d.clock.Now()
 		web1.Restarts = 9
 		d.applied("a", cut(6, web1, web2), 1)
 		check("seen again, changed", map[string]time.Time{"web-1": {}, "web-2": {}})

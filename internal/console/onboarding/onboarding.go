@@ -64,7 +64,9 @@ type Summary struct {
 // Tx is what this package needs of a transaction.
 type Tx interface {
 	enrollment.Tx
+	// InsertAttempt stores an attempt whose (environment, slug) is free.
 	InsertAttempt(ctx context.Context, a Attempt) error
+	// Attempt reads an attempt; ErrNotFound if none.
 	Attempt(ctx context.Context, id string) (Attempt, error)
 	// AttemptBySlug finds the attempt on (environment, slug) that is not archived.
 	AttemptBySlug(ctx context.Context, environmentID, slug string) (Attempt, error)
@@ -87,7 +89,9 @@ type Rows struct {
 
 // Store is where attempts are kept.
 type Store interface {
+	// InTx runs f in one transaction, which an error of f rolls back. f may run more than once.
 	InTx(ctx context.Context, f func(Tx) error) error
+	// Attempt reads an attempt; ErrNotFound if none.
 	Attempt(ctx context.Context, id string) (Attempt, error)
 	// Attempts lists the attempts of a client ("" for all that reach covers), newest first. Unfinished
 	// leaves out the proved, abandoned and archived.

@@ -33,6 +33,7 @@ type Environments interface {
 
 // Resolver looks a host up; *net.Resolver has it.
 type Resolver interface {
+	// LookupNetIP is that of net.Resolver.
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 

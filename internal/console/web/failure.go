@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"log/slog"
 	"net/http"
 
 	"prxm.uz/proxima/internal/console/problem"
@@ -33,11 +32,11 @@ func (s *server) fail(v *visit, err error) {
 	}
 	page := s.failure(v, err)
 	if page.Ref != "" {
-		s.Logger.ErrorContext(v.ctx(), "page failed", slog.String("ref", page.Ref), slog.String("method", v.r.Method),
-			slog.String("path", v.r.URL.Path), slog.String("user", v.who.UserID), slog.Any("error", err))
+		s.Logger.ErrorContext(v.ctx(), "page failed", "ref", page.Ref, "method", v.r.Method,
+			"path", v.r.URL.Path, "user", v.who.UserID, "error", err)
 	}
 	if err := v.render(page.Status, failureView(page)); err != nil {
-		s.Logger.ErrorContext(v.ctx(), "page of an error not rendered", slog.Any("error", err))
+		s.Logger.ErrorContext(v.ctx(), "page of an error not rendered", "error", err)
 		http.Error(v.w, page.Head, page.Status)
 	}
 }

@@ -76,84 +76,20 @@ func indented(raw []byte) string {
 
 // fill writes the fields of the object's kind.
 func (d *objectData) fill() {
-	o, id := d.Object, d.Cluster.ID
-	to := func(label string, s inventory.Section, query url.Values) {
-		d.Links = append(d.Links, link{label, sectionPath(id, s) + "?" + query.Encode()})
-	}
 	var meta wire.Meta
-	switch o.Section {
+	switch d.Object.Section {
 	case inventory.SectionNodes:
-		n := body[wire.Node](o)
-		meta, d.Conditions, d.Taints = n.Meta, n.Conditions, n.Taints
-		d.say("Ready, reason", n.ReadyReason)
-		if n.Unschedulable {
-			d.say("Scheduling", "cordoned: takes no new pods")
-		}
-		d.say("Roles", strings.Join(n.Roles, ", "))
-		d.say("Kubelet", n.KubeletVersion)
-		d.say("System", strings.TrimSpace(n.OSImage+" "+n.Architecture))
-		d.say("Runtime", n.Runtime)
-		d.say("Internal address", n.InternalIP)
-		d.say("External address", n.ExternalIP)
-		d.say("Provider ID", n.ProviderID)
-		d.say("Capacity", amounts(n.Capacity))
-		d.say("Allocatable", amounts(n.Allocatable))
-		to("Pods on this node", inventory.SectionPods, url.Values{"node": {o.Name}})
+		meta = d.fillNode(body[wire.Node](d.Object))
 	case inventory.SectionNamespaces:
-		n := body[wire.Namespace](o)
-		meta = n.Meta
-		d.say("Pods", grouped(n.Pods))
-		d.say("Workloads", grouped(n.Workloads))
-		d.say("Services", grouped(n.Services))
-		for _, s := range []inventory.Section{inventory.SectionPods, inventory.SectionWorkloads, inventory.SectionServices, inventory.SectionEvents} {
-			to(sectionTitle(s)+" in it", s, url.Values{"namespace": {o.Name}})
-		}
+		meta = d.fillNamespace(body[wire.Namespace](d.Object))
 	case inventory.SectionWorkloads:
-		w := body[wire.Workload](o)
-		meta, d.Containers, d.Conditions = w.Meta, w.Containers, w.Conditions
-		d.say("Replicas", grouped(w.Ready)+" of "+grouped(w.Desired)+" ready, "+grouped(w.Updated)+" updated, "+grouped(w.Available)+" available")
-		d.say("Strategy", w.Strategy)
-		if w.Paused {
-			d.say("Rollout", "paused")
-		}
-		to("Pods with its name", inventory.SectionPods, url.Values{"namespace": {o.Namespace}, "q": {o.Name}})
+		meta = d.fillWorkload(body[wire.Workload](d.Object))
 	case inventory.SectionPods:
-		p := body[wire.Pod](o)
-		meta, d.Containers, d.Observed = p.Meta, p.Containers, true
-		d.say("Phase", p.Phase)
-		d.say("Reason", p.Reason)
-		d.say("Node", p.NodeName)
-		d.say("Address", p.IP)
-		d.say("Owner", strings.TrimSpace(p.OwnerKind+" "+p.OwnerName))
-		d.say("Workload", strings.TrimSpace(p.WorkloadKind+" "+p.WorkloadName))
-		d.say("QoS class", p.QOSClass)
-		d.say("Restarts", grouped(p.Restarts))
-		d.say("Requests, scheduled", amounts(p.Scheduled))
-		d.say("Requests, running", amounts(p.Running))
-		d.when("Started", p.StartedAt)
-		if p.NodeName != "" {
-			d.Links = append(d.Links, link{"Its node", objectPath(id, inventory.Key{Section: inventory.SectionNodes, Kind: "Node", Name: p.NodeName})})
-		}
-		to("Events about it", inventory.SectionEvents, url.Values{"namespace": {o.Namespace}, "q": {o.Name}})
+		meta = d.fillPod(body[wire.Pod](d.Object))
 	case inventory.SectionServices:
-		s := body[wire.Service](o)
-		meta = s.Meta
-		d.say("Type", s.Type)
-		d.say("Cluster IP", strings.Join(s.ClusterIPs, ", "))
-		d.say("Ports", ports(s.Ports))
-		d.say("External name", s.ExternalName)
-		d.say("Load balancer", strings.Join(s.LoadBalancer, ", "))
-		d.say("Selector", strings.Join(sorted(s.Selector), ", "))
+		meta = d.fillService(body[wire.Service](d.Object))
 	case inventory.SectionEvents:
-		e := body[wire.Event](o)
-		meta = e.Meta
-		d.say("Reason", e.Reason)
-		d.say("Message", e.Message)
-		d.say("Object", strings.TrimSpace(e.InvolvedKind+" "+e.InvolvedName))
-		d.say("Source", e.Source)
-		d.say("Count", grouped(e.Count))
-		d.when("First seen", e.FirstSeen)
-		d.when("Last seen", e.LastSeen)
+		meta = d.fillEvent(body[wire.Event](d.Object))
 	}
 	d.when("Created", meta.CreatedAt)
 	d.say("UID", meta.UID)
@@ -161,6 +97,92 @@ func (d *objectData) fill() {
 	for _, name := range slices.Sorted(maps.Keys(meta.Annotations)) {
 		d.Notes = append(d.Notes, pair{Name: name, Value: meta.Annotations[name]})
 	}
+}
+
+func (d *objectData) fillNode(n wire.Node) wire.Meta {
+	d.Conditions, d.Taints = n.Conditions, n.Taints
+	d.say("Ready, reason", n.ReadyReason)
+	if n.Unschedulable {
+		d.say("Scheduling", "cordoned: takes no new pods")
+	}
+	d.say("Roles", strings.Join(n.Roles, ", "))
+	d.say("Kubelet", n.KubeletVersion)
+	d.say("System", strings.TrimSpace(n.OSImage+" "+n.Architecture))
+	d.say("Runtime", n.Runtime)
+	d.say("Internal address", n.InternalIP)
+	d.say("External address", n.ExternalIP)
+	d.say("Provider ID", n.ProviderID)
+	d.say("Capacity", amounts(n.Capacity))
+	d.say("Allocatable", amounts(n.Allocatable))
+	d.to("Pods on this node", inventory.SectionPods, url.Values{"node": {d.Object.Name}})
+	return n.Meta
+}
+
+func (d *objectData) fillNamespace(n wire.Namespace) wire.Meta {
+	d.say("Pods", grouped(n.Pods))
+	d.say("Workloads", grouped(n.Workloads))
+	d.say("Services", grouped(n.Services))
+	for _, s := range []inventory.Section{inventory.SectionPods, inventory.SectionWorkloads, inventory.SectionServices, inventory.SectionEvents} {
+		d.to(sectionTitle(s)+" in it", s, url.Values{"namespace": {d.Object.Name}})
+	}
+	return n.Meta
+}
+
+func (d *objectData) fillWorkload(w wire.Workload) wire.Meta {
+	d.Containers, d.Conditions = w.Containers, w.Conditions
+	d.say("Replicas", grouped(w.Ready)+" of "+grouped(w.Desired)+" ready, "+grouped(w.Updated)+" updated, "+grouped(w.Available)+" available")
+	d.say("Strategy", w.Strategy)
+	if w.Paused {
+		d.say("Rollout", "paused")
+	}
+	d.to("Pods with its name", inventory.SectionPods, url.Values{"namespace": {d.Object.Namespace}, "q": {d.Object.Name}})
+	return w.Meta
+}
+
+func (d *objectData) fillPod(p wire.Pod) wire.Meta {
+	d.Containers, d.Observed = p.Containers, true
+	d.say("Phase", p.Phase)
+	d.say("Reason", p.Reason)
+	d.say("Node", p.NodeName)
+	d.say("Address", p.IP)
+	d.say("Owner", strings.TrimSpace(p.OwnerKind+" "+p.OwnerName))
+	d.say("Workload", strings.TrimSpace(p.WorkloadKind+" "+p.WorkloadName))
+	d.say("QoS class", p.QOSClass)
+	d.say("Restarts", grouped(p.Restarts))
+	d.say("Requests, scheduled", amounts(p.Scheduled))
+	d.say("Requests, running", amounts(p.Running))
+	d.when("Started", p.StartedAt)
+	if p.NodeName != "" {
+		d.Links = append(d.Links, link{"Its node", objectPath(d.Cluster.ID, inventory.Key{Section: inventory.SectionNodes, Kind: "Node", Name: p.NodeName})})
+	}
+	d.to("Events about it", inventory.SectionEvents, url.Values{"namespace": {d.Object.Namespace}, "q": {d.Object.Name}})
+	return p.Meta
+}
+
+func (d *objectData) fillService(s wire.Service) wire.Meta {
+	d.say("Type", s.Type)
+	d.say("Cluster IP", strings.Join(s.ClusterIPs, ", "))
+	d.say("Ports", ports(s.Ports))
+	d.say("External name", s.ExternalName)
+	d.say("Load balancer", strings.Join(s.LoadBalancer, ", "))
+	d.say("Selector", strings.Join(sorted(s.Selector), ", "))
+	return s.Meta
+}
+
+func (d *objectData) fillEvent(e wire.Event) wire.Meta {
+	d.say("Reason", e.Reason)
+	d.say("Message", e.Message)
+	d.say("Object", strings.TrimSpace(e.InvolvedKind+" "+e.InvolvedName))
+	d.say("Source", e.Source)
+	d.say("Count", grouped(e.Count))
+	d.when("First seen", e.FirstSeen)
+	d.when("Last seen", e.LastSeen)
+	return e.Meta
+}
+
+// to adds a link to a section, filtered.
+func (d *objectData) to(label string, s inventory.Section, query url.Values) {
+	d.Links = append(d.Links, link{label, sectionPath(d.Cluster.ID, s) + "?" + query.Encode()})
 }
 
 // say adds a field that has a value.

@@ -68,11 +68,11 @@ func (s *server) routes() []route {
 func (s *server) router() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range s.routes() {
-		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) { s.visit(w, r, rt) })
+		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) { s.visit(w, r, rt) }) //nolint:contextcheck // the request carries it
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h, pattern := mux.Handler(r); pattern == "" {
-			s.refuse(w, r, h)
+			s.refuse(w, r, h) //nolint:contextcheck // the request carries it
 			return
 		}
 		mux.ServeHTTP(w, r)

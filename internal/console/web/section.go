@@ -184,34 +184,68 @@ func columnsOf(s inventory.Section) []column {
 	switch s {
 	case inventory.SectionNodes:
 		return []column{
-			{"name", "Name", false}, {"state", "Ready", false}, {"", "Roles", false}, {"", "Kubelet", false},
-			{"cpu", "CPU", true}, {"memory", "Memory", true}, {"", "Address", false}, {"", "System", false}, {"age", "Age", true},
+			{"name", "Name", false},
+			{"state", "Ready", false},
+			{"", "Roles", false},
+			{"", "Kubelet", false},
+			{"cpu", "CPU", true},
+			{"memory", "Memory", true},
+			{"", "Address", false},
+			{"", "System", false},
+			{"age", "Age", true},
 		}
 	case inventory.SectionNamespaces:
 		return []column{
-			{"name", "Name", false}, {"state", "Phase", false}, {"count", "Pods", true}, {"", "Workloads", true},
-			{"", "Services", true}, {"age", "Age", true},
+			{"name", "Name", false},
+			{"state", "Phase", false},
+			{"count", "Pods", true},
+			{"", "Workloads", true},
+			{"", "Services", true},
+			{"age", "Age", true},
 		}
 	case inventory.SectionWorkloads:
 		return []column{
-			{"name", "Name", false}, {"kind", "Kind", false}, {"state", "State", false}, {"ready", "Ready", true}, {"", "Updated", true},
-			{"", "Available", true}, {"namespace", "Namespace", false}, {"", "Images", false}, {"age", "Age", true},
+			{"name", "Name", false},
+			{"kind", "Kind", false},
+			{"state", "State", false},
+			{"ready", "Ready", true},
+			{"", "Updated", true},
+			{"", "Available", true},
+			{"namespace", "Namespace", false},
+			{"", "Images", false},
+			{"age", "Age", true},
 		}
 	case inventory.SectionPods:
 		return []column{
-			{"name", "Name", false}, {"state", "Status", false}, {"", "Ready", true}, {"restarts", "Restarts", true},
-			{"namespace", "Namespace", false}, {"owner", "Owner", false}, {"node", "Node", false},
-			{"cpu", "CPU req.", true}, {"memory", "Memory req.", true}, {"age", "Age", true},
+			{"name", "Name", false},
+			{"state", "Status", false},
+			{"", "Ready", true},
+			{"restarts", "Restarts", true},
+			{"namespace", "Namespace", false},
+			{"owner", "Owner", false},
+			{"node", "Node", false},
+			{"cpu", "CPU req.", true},
+			{"memory", "Memory req.", true},
+			{"age", "Age", true},
 		}
 	case inventory.SectionServices:
 		return []column{
-			{"name", "Name", false}, {"namespace", "Namespace", false}, {"state", "Type", false}, {"", "Cluster IP", false},
-			{"", "Ports", false}, {"", "Outside", false}, {"age", "Age", true},
+			{"name", "Name", false},
+			{"namespace", "Namespace", false},
+			{"state", "Type", false},
+			{"", "Cluster IP", false},
+			{"", "Ports", false},
+			{"", "Outside", false},
+			{"age", "Age", true},
 		}
 	case inventory.SectionEvents:
 		return []column{
-			{"", "Reason", false}, {"state", "Type", false}, {"owner", "Object", false}, {"", "Message", false},
-			{"count", "Count", true}, {"age", "Last seen", true},
+			{"", "Reason", false},
+			{"state", "Type", false},
+			{"owner", "Object", false},
+			{"", "Message", false},
+			{"count", "Count", true},
+			{"age", "Last seen", true},
 		}
 	}
 	return nil
@@ -252,8 +286,14 @@ func rowOf(clusterID string, o inventory.Object) row {
 	case inventory.SectionNodes:
 		n := body[wire.Node](o)
 		r.Cells = []cell{
-			state, {Text: strings.Join(n.Roles, ", ")}, {Text: n.KubeletVersion}, {Text: cpu(o.CPUMillis), Numeric: true},
-			{Text: memory(o.MemoryBytes), Numeric: true}, {Text: n.InternalIP}, {Text: n.OSImage, Faint: n.Architecture}, born,
+			state,
+			{Text: strings.Join(n.Roles, ", ")},
+			{Text: n.KubeletVersion},
+			{Text: cpu(o.CPUMillis), Numeric: true},
+			{Text: memory(o.MemoryBytes), Numeric: true},
+			{Text: n.InternalIP},
+			{Text: n.OSImage, Faint: n.Architecture},
+			born,
 		}
 	case inventory.SectionNamespaces:
 		n := body[wire.Namespace](o)
@@ -270,15 +310,23 @@ func rowOf(clusterID string, o inventory.Object) row {
 			node.Address = objectPath(clusterID, inventory.Key{Section: inventory.SectionNodes, Kind: "Node", Name: o.Node})
 		}
 		r.Cells = []cell{
-			state, ofDesired, number(o.Restarts), namespace, {Text: owner, Faint: kind}, node,
-			{Text: cpu(o.CPUMillis), Numeric: true}, {Text: memory(o.MemoryBytes), Numeric: true}, born,
+			state, ofDesired, number(o.Restarts), namespace,
+			{Text: owner, Faint: kind},
+			node,
+			{Text: cpu(o.CPUMillis), Numeric: true},
+			{Text: memory(o.MemoryBytes), Numeric: true},
+			born,
 		}
 	case inventory.SectionServices:
 		svc := body[wire.Service](o)
 		outside := strings.Join(svc.LoadBalancer, ", ")
 		r.Cells = []cell{
-			namespace, {Text: cmp.Or(svc.Type, o.State)}, {Text: strings.Join(svc.ClusterIPs, ", ")}, {Text: ports(svc.Ports)},
-			{Text: cmp.Or(outside, svc.ExternalName)}, born,
+			namespace,
+			{Text: cmp.Or(svc.Type, o.State)},
+			{Text: strings.Join(svc.ClusterIPs, ", ")},
+			{Text: ports(svc.Ports)},
+			{Text: cmp.Or(outside, svc.ExternalName)},
+			born,
 		}
 	case inventory.SectionEvents:
 		e := body[wire.Event](o)

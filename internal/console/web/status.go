@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"reflect"
 	"slices"
@@ -109,7 +108,7 @@ func (s *server) events(v *visit) error {
 	shown := statusData{} // nothing yet: the first message brings everything
 	for {
 		if err := s.send(v, page, shown, before); err != nil {
-			return nil //nolint:nilerr // the browser went away, nobody is left to tell
+			return nil
 		}
 		shown, before = page, page.Inventory
 		select {
@@ -120,7 +119,7 @@ func (s *server) events(v *visit) error {
 		case <-ticker.C():
 		}
 		if page, err = s.again(v, shown); err != nil {
-			return nil //nolint:nilerr // logged; the browser reconnects and is answered properly
+			return nil
 		}
 	}
 }
@@ -137,7 +136,7 @@ func (s *server) again(v *visit, shown statusData) (statusData, error) {
 		}
 	}
 	if _, ok := errors.AsType[*problem.Error](err); !ok && !errors.Is(err, context.Canceled) {
-		s.Logger.WarnContext(v.ctx(), "status stream ended", slog.String("attempt", shown.Attempt.ID), slog.Any("error", err))
+		s.Logger.WarnContext(v.ctx(), "status stream ended", "attempt", shown.Attempt.ID, "error", err)
 	}
 	return statusData{}, err
 }
@@ -190,7 +189,7 @@ func (s *server) send(v *visit, page, shown statusData, before gate.Track) error
 	var b bytes.Buffer
 	for _, part := range parts {
 		if err := part.Render(v.ctx(), &b); err != nil {
-			s.Logger.ErrorContext(v.ctx(), "part of a status page not rendered", slog.Any("error", err))
+			s.Logger.ErrorContext(v.ctx(), "part of a status page not rendered", "error", err)
 			return err
 		}
 	}

@@ -48,7 +48,11 @@ func open(t *testing.T, s *site, path, lastID string) stream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { res.Body.Close() })
+	t.Cleanup(func() {
+		if err := res.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	if got := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || !strings.HasPrefix(got, "text/event-stream") {
 		t.Fatalf("status %d, type %q", res.StatusCode, got)
 	}

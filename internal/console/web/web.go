@@ -33,6 +33,7 @@ import (
 type Sessions interface {
 	// SignIn binds the session to a user and renews its token.
 	SignIn(ctx context.Context, userID string) error
+	// SignOut ends the session.
 	SignOut(ctx context.Context) error
 	// UserID is "" where nobody is signed in.
 	UserID(ctx context.Context) string
@@ -40,28 +41,37 @@ type Sessions interface {
 
 // Access answers who somebody is. Refusals are problems: sign_in_refused, too_many_attempts.
 type Access interface {
+	// SignIn checks a password; remoteAddr counts the attempts of one address.
 	SignIn(ctx context.Context, email, password, remoteAddr string) (access.Principal, error)
 	// Principal answers with problem.Unauthenticated for a user who is gone or deactivated.
 	Principal(ctx context.Context, userID string) (access.Principal, error)
+	// ChangePassword asks for the current password and ends the other sessions.
 	ChangePassword(ctx context.Context, p access.Principal, current, next string) error
 }
 
 // Tenancy lists and makes clients and environments.
 type Tenancy interface {
+	// ClientsFor lists the clients in which p holds perm anywhere.
 	ClientsFor(ctx context.Context, p access.Principal, perm access.Permission) ([]tenancy.Client, error)
 	// EnvironmentsFor lists the environments of every client where clientID is "".
 	EnvironmentsFor(ctx context.Context, p access.Principal, clientID string, perm access.Permission) ([]tenancy.Environment, error)
+	// CreateClient needs a name that no other client has.
 	CreateClient(ctx context.Context, p access.Principal, name string) (tenancy.Client, error)
+	// CreateEnvironment needs a name that no other environment of the client has.
 	CreateEnvironment(ctx context.Context, p access.Principal, clientID, name string) (tenancy.Environment, error)
 }
 
 // Onboarding records attempts and measures them.
 type Onboarding interface {
+	// Record records an attempt or resumes the one on the same slug.
 	Record(ctx context.Context, p access.Principal, clientID, environmentID, displayName string) (onboarding.Recorded, error)
 	// AddToken mints a further token for the attempt and returns its plain value once.
 	AddToken(ctx context.Context, p access.Principal, attemptID string) (enrollment.Token, string, error)
+	// List lists the attempts of a client, of all clients where clientID is "".
 	List(ctx context.Context, p access.Principal, clientID string, unfinished bool) ([]onboarding.Attempt, error)
+	// Status measures an attempt now.
 	Status(ctx context.Context, p access.Principal, id string) (onboarding.Status, error)
+	// Abandon stamps an attempt abandoned and leaves all else.
 	Abandon(ctx context.Context, p access.Principal, id string) error
 	// Command prints a placeholder where plainToken is "".
 	Command(ctx context.Context, p access.Principal, id, plainToken string) (onboarding.Command, error)
@@ -69,15 +79,21 @@ type Onboarding interface {
 
 // Inventory reads clusters and their objects. The reach of a list is the service's own affair.
 type Inventory interface {
+	// Clusters reads a page of clusters, with the number of all that match.
 	Clusters(ctx context.Context, p access.Principal, q inventory.ClusterQuery) ([]inventory.Cluster, int, error)
+	// Cluster reads a cluster.
 	Cluster(ctx context.Context, p access.Principal, id string) (inventory.Cluster, error)
+	// Objects reads a page of one section.
 	Objects(ctx context.Context, p access.Principal, q inventory.Query) (inventory.Page, error)
+	// Object reads one object whole.
 	Object(ctx context.Context, p access.Principal, clusterID string, k inventory.Key) (inventory.Object, error)
+	// AcceptIdentity takes the fingerprint uid for the cluster, if that is the one reported last.
 	AcceptIdentity(ctx context.Context, p access.Principal, clusterID, uid string) (inventory.Cluster, error)
 }
 
 // Fleet lists agents.
 type Fleet interface {
+	// Agents reads a page of agents, with the number of all that match.
 	Agents(ctx context.Context, p access.Principal, f fleet.Filter) ([]fleet.Agent, int, error)
 }
 

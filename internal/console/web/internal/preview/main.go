@@ -18,20 +18,20 @@ import (
 
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/console/onboarding/gate"
-	"prxm.uz/proxima/internal/console/web"
+	"prxm.uz/proxima/internal/console/web" //nolint:depguard // a program to look at the pages of this very package
 	"prxm.uz/proxima/internal/console/web/internal/fake"
 )
 
 func main() {
 	address := flag.String("address", "127.0.0.1:8088", "where to listen")
 	flag.Parse()
-	handler, err := scenes(clock.System(), slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	handler, err := scenes(clock.System(), slog.New(slog.NewTextHandler(os.Stderr, nil))) //nolint:forbidigo // a program
 	if err == nil {
 		server := &http.Server{Addr: *address, Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 		err = server.ListenAndServe()
 	}
-	fmt.Fprintln(os.Stderr, "preview:", err)
-	os.Exit(1)
+	fmt.Fprintln(os.Stderr, "preview:", err) //nolint:forbidigo // a program
+	os.Exit(1)                               //nolint:forbidigo // a program
 }
 
 // scene is one world with one person before it.
