@@ -188,7 +188,7 @@ func statusHead(d statusData) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<li><span><span class=\"live-dot live-dot--off\" id=\"live-dot\" hx-morph-skip>Not live: reload for the newest</span></span></li>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<li class=\"own-line\"><span><span class=\"live-dot live-dot--off\" id=\"live-dot\" hx-morph-skip>Not live: reload for the newest</span></span></li>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
