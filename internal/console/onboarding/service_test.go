@@ -1,0 +1,418 @@
+package onboarding_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"prxm.uz/proxima/internal/clock/clocktest"
+	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/enrollment"
+	"prxm.uz/proxima/internal/console/fleet"
+	"prxm.uz/proxima/internal/console/inventory"
+	"prxm.uz/proxima/internal/console/onboarding"
+	"prxm.uz/proxima/internal/console/onboarding/gate"
+	"prxm.uz/proxima/internal/console/problem"
+	"prxm.uz/proxima/test/storetest"
+)
+
+var engines storetest.Engines
+
+func TestMain(m *testing.M) {
+	code, err := storetest.Main(m, &engines)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// book is the host names that the tests know.
+type book map[string]string
+
+func (b book) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	address, ok := b[host]
+	if !ok {
+		return nil, errors.New("no such host")
+	}
+	return []netip.Addr{netip.MustParseAddr(address)}, nil
+}
+
+// office is a Service on a real store, with a clock that tests move.
+type office struct {
+	*onboarding.Service
+	t     *testing.T
+	db    *storetest.Database
+	clock *clocktest.Manual
+}
+
+// inOffices runs a test in an office of its own on each engine.
+func inOffices(t *testing.T, f func(*testing.T, *office)) {
+	t.Helper()
+	engines.Each(t, func(t *testing.T, db *storetest.Database) {
+		db.House(t)
+		c := clocktest.New(storetest.Noon())
+		f(t, &office{
+			Service: onboarding.New(onboarding.Config{
+				Store: db.Onboarding(), Environments: db.Enrollment(), Clock: c, Logger: slog.New(slog.DiscardHandler),
+				PublicURL: "https://console.example", SyncInterval: 5 * time.Minute, Resolver: book{"console.example": "203.0.113.5"},
+			}),
+			t: t, db: db, clock: c,
+		})
+	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// want holds an error to a kind and a code.
+func want(t *testing.T, err error, kind problem.Kind, code string) {
+	t.Helper()
+	if !problem.Is(err, kind) || problem.CodeOf(err) != code {
+		t.Errorf("got %v, want %s", err, code)
+	}
+}
+
+func grant(scope access.Scope, permissions ...access.Permission) access.Principal {
+	return access.Principal{UserID: "usr_x", Email: "x@example.com", RemoteAddr: "192.0.2.9", Grants: []access.Grant{{Role: "r", Permissions: permissions, Scope: scope}}}
+}
+
+// writer may record in acme, reader may look there, neighbour may record in acme-test only, stranger may
+// everything in zeta.
+func writer() access.Principal {
+	return grant(access.Scope{ClientID: "acme"}, access.HostsRead, access.HostsWrite)
+}
+
+func reader() access.Principal { return grant(access.Scope{ClientID: "acme"}, access.HostsRead) }
+
+func neighbour() access.Principal {
+	return grant(access.Scope{ClientID: "acme", EnvironmentID: "acme-test"}, access.HostsRead, access.HostsWrite)
+}
+
+func stranger() access.Principal {
+	return grant(access.Scope{ClientID: "zeta"}, access.Permissions()...)
+}
+
+func (o *office) record(name string) onboarding.Recorded {
+	o.t.Helper()
+	r, err := o.Record(o.t.Context(), writer(), "acme", "acme-prod", name)
+	must(o.t, err)
+	return r
+}
+
+func (o *office) attempts() int { return o.db.Count(o.t, "SELECT COUNT(*) FROM onboardings") }
+
+func (o *office) tokens() int { return o.db.Count(o.t, "SELECT COUNT(*) FROM install_tokens") }
+
+func (o *office) status(id string) onboarding.Status {
+	o.t.Helper()
+	s, err := o.Status(o.t.Context(), reader(), id)
+	must(o.t, err)
+	return s
+}
+
+// enroll stores a collector that enrolled with the token.
+func (o *office) enroll(agentID string, t *enrollment.Token) {
+	o.t.Helper()
+	ctx, now := o.t.Context(), o.clock.Now()
+	must(o.t, o.db.Enrollment().InTx(ctx, func(tx enrollment.Tx) error {
+		ok, err := tx.UseToken(ctx, t.ID, now)
+		if err != nil || !ok {
+			return fmt.Errorf("use: %v %w", ok, err)
+		}
+		return tx.InsertAgent(ctx, fleet.Agent{
+			ID: agentID, ClientID: "acme", EnvironmentID: "acme-prod", Type: fleet.TypeCollector, ClusterSlug: "alpha", Name: agentID, PublicKey: "U" + agentID,
+			EnrolledBy: t.ID, EnrolledAt: now, Version: "0.9.0", Capability: 1, Template: 1, CredentialIssuedAt: now, CredentialExpiresAt: now.Add(7 * 24 * time.Hour),
+		})
+	}))
+}
+
+// prove stores what makes all gates of an attempt on slug alpha pass.
+func (o *office) prove(t *enrollment.Token) {
+	o.t.Helper()
+	ctx, now := o.t.Context(), o.clock.Now()
+	o.enroll("agt-1", t)
+	must(o.t, o.db.Fleet().RecordPulses(ctx, []fleet.Pulse{{AgentID: "agt-1", ReceivedAt: now}}))
+	must(o.t, o.db.Inventory().InTx(ctx, func(tx inventory.Tx) error {
+		return tx.InsertCluster(ctx, inventory.Cluster{
+			ID: "cls-1", ClientID: "acme", EnvironmentID: "acme-prod", Slug: "alpha", Name: "Alpha", UID: "uid-1", AgentID: "agt-1", FirstSyncAt: now, LastSyncAt: now,
+		})
+	}))
+}
+
+func TestRecordIsIdempotent(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		var (
+			wg    sync.WaitGroup
+			mu    sync.Mutex
+			ids   = map[string]int{}
+			plain int
+		)
+		for range 8 {
+			wg.Go(func() {
+				r, err := o.Record(t.Context(), writer(), "acme", "acme-prod", " Alpha ")
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ids[r.Attempt.ID]++
+				if r.Plain != "" {
+					plain++
+				} else if r.TokenNote == "" {
+					t.Error("no token, and no note that says why")
+				}
+			})
+		}
+		wg.Wait()
+		if len(ids) != 1 || plain != 1 || o.attempts() != 1 || o.tokens() != 1 || o.db.Audits(t, "onboarding_recorded") != 1 {
+			t.Errorf("attempts %v, %d plain tokens, %d rows, %d tokens, %d audits", ids, plain, o.attempts(), o.tokens(), o.db.Audits(t, "onboarding_recorded"))
+		}
+
+		o.clock.Advance(7 * 24 * time.Hour)
+		again := o.record("ALPHA")
+		if !again.Resumed || again.Attempt.DisplayName != "Alpha" || ids[again.Attempt.ID] == 0 {
+			t.Errorf("a week later: %+v", again)
+		}
+		// The token of the week before has expired, and nobody came in by it: a dead end is replaced.
+		if again.Plain == "" || len(again.Notes) != 2 || o.tokens() != 2 {
+			t.Errorf("a dead end: token %q, notes %q", again.TokenNote, again.Notes)
+		}
+		elsewhere, err := o.Record(t.Context(), writer(), "acme", "acme-test", "Alpha")
+		must(t, err)
+		if elsewhere.Resumed || elsewhere.Attempt.ID == again.Attempt.ID {
+			t.Error("another environment resumed the attempt of the first")
+		}
+	})
+}
+
+func TestRecordKeepsAUsedToken(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		first := o.record("Alpha")
+		o.enroll("agt-1", first.Token)
+		o.clock.Advance(30 * 24 * time.Hour)
+		again := o.record("Alpha")
+		if again.Plain != "" || !strings.Contains(again.TokenNote, "has enrolled") || o.tokens() != 1 {
+			t.Errorf("token note %q, %d tokens", again.TokenNote, o.tokens())
+		}
+		token, plain, err := o.AddToken(t.Context(), writer(), first.Attempt.ID)
+		must(t, err)
+		if token.ID == first.Token.ID || plain == "" || o.tokens() != 2 {
+			t.Errorf("an added token: %+v", token)
+		}
+		for _, row := range o.db.Dump(t, "install_tokens") {
+			if strings.Contains(strings.Join(row, " "), plain) {
+				t.Error("the store holds the plain token")
+			}
+		}
+	})
+}
+
+func TestRecordRefusals(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		for _, name := range []string{"", "   ", "Пром", "!!!", "a\x00b", "a\x1b[31mb", "\xff\xfe", strings.Repeat("x", 101)} {
+			if _, err := o.Record(t.Context(), writer(), "acme", "acme-prod", name); !problem.Is(err, problem.Unprocessable) || problem.CodeOf(err) != "name_invalid" {
+				t.Errorf("%q: got %v, want name_invalid", name, err)
+			}
+		}
+		for _, row := range []struct {
+			who                 access.Principal
+			client, environment string
+			kind                problem.Kind
+			code                string
+		}{
+			{reader(), "acme", "acme-prod", problem.Forbidden, "permission_missing"},
+			{neighbour(), "acme", "acme-prod", problem.NotFound, "environment_not_found"},
+			{stranger(), "acme", "acme-prod", problem.NotFound, "environment_not_found"},
+			{writer(), "acme", "zeta-prod", problem.NotFound, "environment_not_found"},
+			{writer(), "zeta", "acme-prod", problem.NotFound, "environment_not_found"},
+			{writer(), "acme", "nowhere", problem.NotFound, "environment_not_found"},
+		} {
+			_, err := o.Record(t.Context(), row.who, row.client, row.environment, "Alpha")
+			want(t, err, row.kind, row.code)
+		}
+		if o.attempts() != 0 || o.tokens() != 0 {
+			t.Errorf("a refusal stored %d attempts and %d tokens", o.attempts(), o.tokens())
+		}
+	})
+}
+
+func TestWhoMayWhatWithAnAttempt(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		attemptID := o.record("Alpha").Attempt.ID
+		verbs := map[string]func(access.Principal, string) error{
+			"status": func(p access.Principal, id string) error {
+				_, err := o.Status(t.Context(), p, id)
+				return err
+			},
+			"command": func(p access.Principal, id string) error {
+				_, err := o.Command(t.Context(), p, id, "")
+				return err
+			},
+			"add token": func(p access.Principal, id string) error {
+				_, _, err := o.AddToken(t.Context(), p, id)
+				return err
+			},
+			"abandon": func(p access.Principal, id string) error { return o.Abandon(t.Context(), p, id) },
+		}
+		for verb, do := range verbs {
+			want(t, do(stranger(), attemptID), problem.NotFound, "onboarding_not_found")
+			want(t, do(neighbour(), attemptID), problem.NotFound, "onboarding_not_found")
+			want(t, do(writer(), "onb_none"), problem.NotFound, "onboarding_not_found")
+			if verb == "add token" || verb == "abandon" {
+				want(t, do(reader(), attemptID), problem.Forbidden, "permission_missing")
+			} else {
+				must(t, do(reader(), attemptID))
+			}
+		}
+		if o.tokens() != 1 || o.db.Audits(t, "onboarding_abandoned") != 0 {
+			t.Error("somebody who may not has done it")
+		}
+		for who, n := range map[string]int{"writer": 1, "stranger": 0, "neighbour": 0} {
+			p := map[string]access.Principal{"writer": writer(), "stranger": stranger(), "neighbour": neighbour()}[who]
+			found, err := o.List(t.Context(), p, "acme", false)
+			must(t, err)
+			if len(found) != n {
+				t.Errorf("%s sees %d attempts", who, len(found))
+			}
+		}
+	})
+}
+
+func TestAbandonAndResume(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		first := o.record("Alpha")
+		o.enroll("agt-1", first.Token)
+		for range 2 {
+			must(t, o.Abandon(t.Context(), writer(), first.Attempt.ID))
+		}
+		if n := o.db.Audits(t, "onboarding_abandoned"); n != 1 {
+			t.Errorf("%d audits of one abandonment", n)
+		}
+		open, err := o.List(t.Context(), reader(), "acme", true)
+		must(t, err)
+		all, err := o.List(t.Context(), reader(), "acme", false)
+		must(t, err)
+		if len(open) != 0 || len(all) != 1 {
+			t.Errorf("%d open, %d in all", len(open), len(all))
+		}
+		if s := o.status(first.Attempt.ID); s.Inventory.Gates[1].State != gate.Passed || s.Attempt.AbandonedAt.IsZero() {
+			t.Errorf("an abandoned attempt is measured all the same: %+v", s.Inventory.Gates[1])
+		}
+		again := o.record("Alpha")
+		if !again.Resumed || !again.Attempt.AbandonedAt.IsZero() || len(again.Notes) != 1 || again.Attempt.ID != first.Attempt.ID {
+			t.Errorf("resumed: %+v", again)
+		}
+	})
+}
+
+// TestRemovedClusterArchives: the attempt goes with its cluster, and the slug is free again.
+func TestRemovedClusterArchives(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		first := o.record("Alpha")
+		o.prove(first.Token)
+		must(t, o.db.Inventory().InTx(t.Context(), func(tx inventory.Tx) error { return tx.DeleteCluster(t.Context(), "cls-1", o.clock.Now()) }))
+		_, err := o.Command(t.Context(), reader(), first.Attempt.ID, "")
+		want(t, err, problem.Conflict, "onboarding_archived")
+		_, _, err = o.AddToken(t.Context(), writer(), first.Attempt.ID)
+		want(t, err, problem.Conflict, "onboarding_archived")
+		want(t, o.Abandon(t.Context(), writer(), first.Attempt.ID), problem.Conflict, "onboarding_archived")
+		if again := o.record("Alpha"); again.Resumed || again.Attempt.ID == first.Attempt.ID || again.Plain == "" {
+			t.Errorf("after the removal: %+v", again)
+		}
+	})
+}
+
+// TestDoneIsStampedInTheBackgroundOnly is X-29: looking stamps nothing, the round of every 30 s does, and
+// a proof that lapses stays stamped.
+func TestDoneIsStampedInTheBackgroundOnly(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		first := o.record("Alpha")
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			o.Run(ctx)
+		}()
+		t.Cleanup(func() {
+			cancel()
+			<-ended
+		})
+		done := func() time.Time {
+			a, err := o.db.Onboarding().Attempt(t.Context(), first.Attempt.ID)
+			must(t, err)
+			return a.InventoryDoneAt
+		}
+		must(t, o.clock.AwaitWaiters(ctx, 1)) // the first round has been, and found nothing proved
+		o.prove(first.Token)
+		for range 3 {
+			if s := o.status(first.Attempt.ID); !s.Inventory.Done || !done().IsZero() {
+				t.Fatalf("done %v, stamped %v", s.Inventory.Done, done())
+			}
+		}
+		o.clock.Advance(30 * time.Second)
+		deadline := time.Now().Add(20 * time.Second)
+		for done().IsZero() {
+			if time.Now().After(deadline) {
+				t.Fatal("no round has stamped the proof")
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		stamped := done()
+		o.clock.Advance(2 * time.Hour)
+		if s := o.status(first.Attempt.ID); s.Inventory.Done || s.Inventory.Gates[2].State != gate.Failed {
+			t.Errorf("two hours of silence: %+v", s.Inventory.Gates[2])
+		}
+		if !done().Equal(stamped) {
+			t.Errorf("the stamp moved from %v to %v", stamped, done())
+		}
+	})
+}
+
+func TestCommand(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		first := o.record("Alpha")
+		fresh, err := o.Command(t.Context(), reader(), first.Attempt.ID, first.Plain)
+		must(t, err)
+		later, err := o.Command(t.Context(), reader(), first.Attempt.ID, "")
+		must(t, err)
+		if !strings.Contains(fresh.Text, first.Plain) || strings.Contains(later.Text, first.Plain) || !strings.Contains(later.Text, "<install-token>") {
+			t.Errorf("fresh:\n%s\nlater:\n%s", fresh.Text, later.Text)
+		}
+		if len(fresh.Warnings) != 0 {
+			t.Errorf("a public address warns: %q", fresh.Warnings)
+		}
+		for address, says := range map[string][]string{
+			"http://127.0.0.1:8080":   {"plain http", "loopback"},
+			"https://[::1]:8080":      {"loopback"},
+			"https://169.254.1.1":     {"link-local"},
+			"https://10.0.0.4":        {"private"},
+			"https://nowhere.example": {"no address"},
+		} {
+			o.PublicURL = address
+			c, err := o.Command(t.Context(), reader(), first.Attempt.ID, "")
+			must(t, err)
+			if len(c.Warnings) != len(says) {
+				t.Errorf("%s: %q", address, c.Warnings)
+				continue
+			}
+			for i, part := range says {
+				if !strings.Contains(c.Warnings[i], part) {
+					t.Errorf("%s: %q does not say %q", address, c.Warnings[i], part)
+				}
+			}
+		}
+	})
+}
