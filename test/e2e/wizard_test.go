@@ -37,6 +37,14 @@ func settings() map[string]string {
 // startExternal starts console beside PostgreSQL and a NATS server that nats-setup configured.
 func startExternal(t *testing.T, h *harness.T) *harness.Console {
 	t.Helper()
+	_, env := externalNATS(t, h)
+	env["PROXIMA_DATABASE_URL"] = h.Database(h.Postgres())
+	return h.Console(harness.ConsoleOptions{Env: env})
+}
+
+// externalNATS starts a NATS server that nats-setup configured, and answers how console is told of it.
+func externalNATS(t *testing.T, h *harness.T) (*harness.NATS, map[string]string) {
+	t.Helper()
 	product, err := harness.BuildProduct(t.Context(), h, harness.TestClock)
 	if err != nil {
 		t.Fatal(err)
@@ -50,11 +58,10 @@ func startExternal(t *testing.T, h *harness.T) *harness.Console {
 	}
 	nats := h.NATS(filepath.Join(dir, "nats-server.conf"))
 	env := settings()
-	env["PROXIMA_DATABASE_URL"] = h.Database(h.Postgres())
 	env["PROXIMA_NATS_URL"] = nats.URL()
 	env["PROXIMA_NATS_WEBSOCKET_URL"] = strings.Replace(nats.WebSocketURL(), "http", "ws", 1)
 	env["PROXIMA_NATS_KEYS_DIR"] = filepath.Join(dir, "keys")
-	return h.Console(harness.ConsoleOptions{Env: env})
+	return nats, env
 }
 
 // TestWizard walks from the first sign-in to four passed gates and on to the cluster's pages. Midway

@@ -3,6 +3,8 @@ package harness
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,6 +47,9 @@ type ConsoleOptions struct {
 	// Env is added to what the harness gives: data directory, addresses, and the
 	// administrator.
 	Env map[string]string
+	// Authority issues the certificate with which the console speaks TLS; nil
+	// means plain HTTP.
+	Authority *Authority
 	// Log receives the progress of a build, Output a copy of the console's log;
 	// nil means nobody.
 	Log, Output io.Writer
@@ -100,6 +105,11 @@ func (c *Console) start(ctx context.Context, o ConsoleOptions) error {
 		"PROXIMA_ADMIN_EMAIL":    AdminEmail,
 		"PROXIMA_ADMIN_PASSWORD": AdminPassword,
 	}
+	if o.Authority != nil {
+		if err := c.speakTLS(o.Authority, env); err != nil {
+			return err
+		}
+	}
 	maps.Copy(env, o.Env)
 	c.URL = strings.TrimSuffix(env["PROXIMA_PUBLIC_URL"], "/")
 	c.Email, c.Password, c.DataDir = env["PROXIMA_ADMIN_EMAIL"], env["PROXIMA_ADMIN_PASSWORD"], env["PROXIMA_DATA_DIR"]
@@ -109,6 +119,21 @@ func (c *Console) start(ctx context.Context, o ConsoleOptions) error {
 	}
 	c.ready = c.URL + "/readyz"
 	return c.Start(ctx)
+}
+
+// speakTLS gives the console a certificate for loopback, and the harness trust in
+// it.
+func (c *Console) speakTLS(by *Authority, env map[string]string) error {
+	cert, key, err := by.Server("console", "127.0.0.1", "localhost")
+	if err != nil {
+		return err
+	}
+	env["PROXIMA_TLS_CERT_FILE"], env["PROXIMA_TLS_KEY_FILE"] = cert, key
+	env["PROXIMA_PUBLIC_URL"] = "https://" + c.ports[0].Addr()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}}
+	transport.TLSClientConfig.RootCAs.AddCert(by.cert)
+	c.client = &http.Client{Transport: transport}
+	return nil
 }
 
 // API is the HTTP API as one principal sees it.
@@ -137,7 +162,7 @@ func (e *ProblemError) Error() string {
 
 // API returns the API for the bearer of a token, or for nobody where it is empty.
 func (c *Console) API(token string) *API {
-	return &API{URL: c.URL, Token: token, client: &http.Client{Timeout: requestLimit, CheckRedirect: noRedirect}}
+	return &API{URL: c.URL, Token: token, client: &http.Client{Transport: c.client.Transport, Timeout: requestLimit, CheckRedirect: noRedirect}}
 }
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -190,6 +215,44 @@ func (a *API) Do(ctx context.Context, method, path string, body, out any) (statu
 	return res.StatusCode, nil
 }
 
+// Send sends a request as it is given and returns the answer's status and body,
+// whatever they are.
+func (a *API) Send(ctx context.Context, method, path string, header http.Header, body io.Reader) (status int, answer string, err error) {
+	res, err := a.send(ctx, a.client, method, path, header, body)
+	if err != nil {
+		return 0, "", err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(text), err
+}
+
+// Stream opens a stream of events. The caller closes it; ctx ends it too.
+func (a *API) Stream(ctx context.Context, path string) (io.ReadCloser, error) {
+	endless := *a.client
+	endless.Timeout = 0
+	res, err := a.send(ctx, &endless, http.MethodGet, path, http.Header{"Accept": {"text/event-stream"}}, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode != http.StatusOK {
+		return nil, errors.Join(fmt.Errorf("GET %s: %s", path, res.Status), res.Body.Close())
+	}
+	return res.Body, nil
+}
+
+func (a *API) send(ctx context.Context, client *http.Client, method, path string, header http.Header, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.URL+path, body)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(req.Header, header)
+	if a.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+a.Token)
+	}
+	return client.Do(req)
+}
+
 // Do is [API.Do] as the administrator, by an API token that is minted at the first
 // call.
 func (c *Console) Do(ctx context.Context, method, path string, body, out any) (status int, err error) {
@@ -235,7 +298,7 @@ func (c *Console) Login(ctx context.Context, email, password string) (*API, erro
 	if err != nil {
 		return nil, err
 	}
-	a := &API{URL: c.URL, client: &http.Client{Timeout: requestLimit, Jar: jar}}
+	a := &API{URL: c.URL, client: &http.Client{Transport: c.client.Transport, Timeout: requestLimit, Jar: jar}}
 	page, at, err := a.page(ctx, c.URL+"/", nil)
 	if err != nil {
 		return nil, fmt.Errorf("open the sign-in page: %w", err)

@@ -157,11 +157,11 @@ func (c *ControlPlane) writeFiles() error {
 		}
 	}
 	pki := c.path("pki")
-	ca, err := newAuthority(pki, "ca", "test cluster")
+	ca, err := NewAuthority(pki, "ca", "test cluster")
 	if err != nil {
 		return err
 	}
-	front, err := newAuthority(pki, "front", "test cluster front proxy")
+	front, err := NewAuthority(pki, "front", "test cluster front proxy")
 	if err != nil {
 		return err
 	}

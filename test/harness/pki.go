@@ -16,16 +16,17 @@ import (
 	"time"
 )
 
-// authority is a certificate authority whose files lie in a directory.
-type authority struct {
+// Authority is a certificate authority whose files lie in a directory.
+type Authority struct {
 	dir  string
+	name string
 	cert *x509.Certificate
 	key  crypto.Signer
 }
 
-// newAuthority makes NAME.crt and NAME.key in dir.
-func newAuthority(dir, name, commonName string) (*authority, error) {
-	a := &authority{dir: dir}
+// NewAuthority makes NAME.crt and NAME.key in dir.
+func NewAuthority(dir, name, commonName string) (*Authority, error) {
+	a := &Authority{dir: dir, name: name}
 	template := certificateTemplate(pkix.Name{CommonName: commonName})
 	template.IsCA = true
 	template.BasicConstraintsValid = true
@@ -38,8 +39,17 @@ func newAuthority(dir, name, commonName string) (*authority, error) {
 	return a, nil
 }
 
+// File is the PEM file of the authority's own certificate.
+func (a *Authority) File() string { return filepath.Join(a.dir, a.name+".crt") }
+
+// Server issues a certificate for a server with these names and addresses, and returns its files.
+func (a *Authority) Server(name string, hosts ...string) (certFile, keyFile string, err error) {
+	path := filepath.Join(a.dir, name)
+	return path + ".crt", path + ".key", a.issue(name, pkix.Name{CommonName: name}, hosts...)
+}
+
 // issue makes NAME.crt and NAME.key, good for servers and clients.
-func (a *authority) issue(name string, subject pkix.Name, hosts ...string) error {
+func (a *Authority) issue(name string, subject pkix.Name, hosts ...string) error {
 	template := certificateTemplate(subject)
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
@@ -66,7 +76,7 @@ func certificateTemplate(subject pkix.Name) *x509.Certificate {
 }
 
 // issue signs the template by the authority, or by itself where that is nil.
-func issue(path string, template *x509.Certificate, by *authority) (*x509.Certificate, crypto.Signer, error) {
+func issue(path string, template *x509.Certificate, by *Authority) (*x509.Certificate, crypto.Signer, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err

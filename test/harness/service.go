@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 )
 
@@ -13,6 +14,7 @@ type service struct {
 	ports   []*Port
 	command Command
 	ready   string // URL that answers 200 once it is up
+	client  *http.Client
 
 	mu      sync.Mutex
 	process *Process
@@ -31,7 +33,7 @@ func (s *service) Start(ctx context.Context) error {
 		return err
 	}
 	s.process = process
-	return process.AwaitReady(ctx, s.ready)
+	return process.awaitReady(ctx, s.client, s.ready)
 }
 
 // Restart ends the program in order and starts it again.
@@ -87,6 +89,7 @@ func (s *service) Processes() []*Process {
 
 // prepare makes the directory and reserves ports.
 func (s *service) prepare(prefix string, ports int) error {
+	s.client = http.DefaultClient
 	base, err := scratch()
 	if err != nil {
 		return err

@@ -117,6 +117,14 @@ func (t *T) dropAtEnd(drop func(context.Context) error) {
 	})
 }
 
+// Authority makes a certificate authority for the length of the test.
+func (t *T) Authority() *Authority {
+	t.tb.Helper()
+	a, err := NewAuthority(t.tb.TempDir(), "ca", "test authority")
+	t.must(err)
+	return a
+}
+
 // NATS starts a NATS server with the given configuration file.
 func (t *T) NATS(configFile string) *NATS {
 	t.tb.Helper()

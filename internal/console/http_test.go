@@ -1,0 +1,109 @@
+package console
+
+import (
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"prxm.uz/proxima/internal/config"
+)
+
+func TestForwarded(t *testing.T) {
+	cfg := Config{TrustedProxies: config.List{"10.0.0.0/8", "192.0.2.7", "2001:db8::/32"}}
+	proxies, err := cfg.trusted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		peer  string
+		named []string
+		want  string
+	}{
+		"a stranger names somebody":               {"198.51.100.9:4000", []string{"203.0.113.1"}, "198.51.100.9:4000"},
+		"nobody is named":                         {"10.0.0.1:4000", nil, "10.0.0.1:4000"},
+		"one proxy":                               {"10.0.0.1:4000", []string{"203.0.113.1"}, "203.0.113.1:0"},
+		"a proxy that is an IPv4 address in IPv6": {"[::ffff:10.0.0.1]:4000", []string{"203.0.113.1"}, "203.0.113.1:0"},
+		"what the caller wrote itself":            {"10.0.0.1:4000", []string{"127.0.0.1, 203.0.113.1"}, "203.0.113.1:0"},
+		"in a header of its own":                  {"10.0.0.1:4000", []string{"127.0.0.1", "203.0.113.1"}, "203.0.113.1:0"},
+		"two proxies":                             {"10.0.0.1:4000", []string{"203.0.113.1, 192.0.2.7"}, "203.0.113.1:0"},
+		"proxies only":                            {"10.0.0.1:4000", []string{"10.9.9.9, 192.0.2.7"}, "10.9.9.9:0"},
+		"an address of IPv6":                      {"[2001:db8::1]:4000", []string{"2001:db9::5"}, "[2001:db9::5]:0"},
+		"not an address":                          {"10.0.0.1:4000", []string{"203.0.113.1, unknown"}, "10.0.0.1:4000"},
+		"not an address behind a proxy":           {"10.0.0.1:4000", []string{"203.0.113.1, unknown, 192.0.2.7"}, "192.0.2.7:0"},
+		"empty":                                   {"10.0.0.1:4000", []string{""}, "10.0.0.1:4000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got string
+			h := forwarded(proxies, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.RemoteAddr }))
+			r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+			r.RemoteAddr = row.peer
+			for _, v := range row.named {
+				r.Header.Add("X-Forwarded-For", v)
+			}
+			h.ServeHTTP(httptest.NewRecorder(), r)
+			if got != row.want {
+				t.Errorf("got %s, want %s", got, row.want)
+			}
+			if r.RemoteAddr != row.peer {
+				t.Error("the request of the caller was changed")
+			}
+		})
+	}
+}
+
+// TestAgentNATSURLs is X-33: what enrolment hands out.
+func TestAgentNATSURLs(t *testing.T) {
+	for name, row := range map[string]struct {
+		cfg    Config
+		public string
+		want   []string
+	}{
+		"nothing set":                {Config{}, "http://127.0.0.1:8080", []string{"ws://127.0.0.1:8080/nats"}},
+		"TLS files":                  {Config{TLSCertFile: "a", TLSKeyFile: "b"}, "https://console.example:8443", []string{"tls://console.example:4222", "wss://console.example:8443/nats"}},
+		"a proxy ends TLS":           {Config{}, "https://console.example", []string{"wss://console.example/nats"}},
+		"below a path":               {Config{}, "https://example.com/proxima", []string{"wss://example.com/proxima/nats"}},
+		"own NATS":                   {Config{NATSURL: config.NATSURLs{"tls://nats:4222"}}, "https://console.example", []string{"tls://nats:4222"}},
+		"own NATS with WebSocket":    {Config{NATSURL: config.NATSURLs{"tls://nats:4222"}, NATSWebSocketURL: "wss://nats:8443"}, "https://console.example", []string{"tls://nats:4222", "wss://console.example/nats"}},
+		"other addresses for agents": {Config{NATSURL: config.NATSURLs{"tls://nats:4222"}, NATSPublicURLs: config.NATSURLs{"tls://nats.example:4222"}}, "https://console.example", []string{"tls://nats.example:4222"}},
+	} {
+		if got := row.cfg.agentNATSURLs(row.public, 4222); !slices.Equal(got, row.want) {
+			t.Errorf("%s: %v, want %v", name, got, row.want)
+		}
+	}
+}
+
+func TestPublicURL(t *testing.T) {
+	at := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 8080} }
+	for name, row := range map[string]struct {
+		cfg    Config
+		listen net.Addr
+		want   string
+	}{
+		"given":          {Config{PublicURL: "https://console.example"}, at("0.0.0.0"), "https://console.example"},
+		"loopback":       {Config{}, at("127.0.0.1"), "http://127.0.0.1:8080"},
+		"everywhere":     {Config{}, at("0.0.0.0"), "http://localhost:8080"},
+		"everywhere, v6": {Config{TLSCertFile: "a"}, at("::"), "https://localhost:8080"},
+		"IPv6":           {Config{}, at("::1"), "http://[::1]:8080"},
+	} {
+		if got := row.cfg.publicURL(row.listen); got != row.want {
+			t.Errorf("%s: %s, want %s", name, got, row.want)
+		}
+	}
+}
+
+func TestPanicIsAnsweredAndLogged(t *testing.T) {
+	var log strings.Builder
+	w := httptest.NewRecorder()
+	recovered(slog.New(slog.NewTextHandler(&log, nil)), http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a secret of the handler") })).
+		ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/clusters", http.NoBody))
+	if w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "secret") {
+		t.Errorf("the answer: %d %s", w.Code, w.Body)
+	}
+	if !strings.Contains(log.String(), "path=/clusters") || !strings.Contains(log.String(), "a secret of the handler") {
+		t.Errorf("the log: %s", &log)
+	}
+}
