@@ -142,7 +142,7 @@ func TestDataDirectoryIsHeld(t *testing.T) {
 	h := harness.New(t)
 	data := t.TempDir()
 	first := h.Console(harness.ConsoleOptions{DataDir: data})
-	_, err := harness.StartConsole(h.Context(), harness.ConsoleOptions{DataDir: data})
+	_, err := harness.StartConsole(h.Context(), harness.ConsoleOptions{Program: h.Product().Console, DataDir: data})
 	if err == nil || !strings.Contains(err.Error(), "exit status 1") || !strings.Contains(err.Error(), filepath.Join(data, "lock")) || !strings.Contains(err.Error(), "PROXIMA_DATABASE_URL") {
 		t.Errorf("a second console on the same directory: %v", err)
 	}
@@ -201,6 +201,7 @@ func TestOrderlyStop(t *testing.T) {
 func TestWrongSettings(t *testing.T) {
 	t.Parallel()
 	h := harness.New(t)
+	program := h.Product().Console
 	for name, row := range map[string]struct {
 		env  map[string]string
 		exit string
@@ -231,7 +232,7 @@ func TestWrongSettings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, err := harness.StartConsole(h.Context(), harness.ConsoleOptions{Env: row.env})
+			c, err := harness.StartConsole(h.Context(), harness.ConsoleOptions{Program: program, Env: row.env})
 			if err == nil {
 				t.Fatal(errors.Join(errors.New("it started"), c.Stop()))
 			}
@@ -266,7 +267,7 @@ func TestMetricsArePrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lesser := newUser(t, c, "lesser@proxima.test", []string{"settings:read"}, firstPlace(t, c))
+	lesser := newUser(t, c, "lesser@proxima.test", []string{"hosts:read", "settings:read"}, firstPlace(t, c))
 	for _, row := range []struct {
 		token  string
 		status int

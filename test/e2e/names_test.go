@@ -26,7 +26,7 @@ func hostileNames(t *testing.T, owned string) []string {
 		t.Fatal(err)
 	}
 	names := []string{
-		"O'Brien's", `a\`, `\'`, "'; touch " + owned + "; '", "$(touch " + owned + ")", "`touch " + owned + "`", "${HOME} a",
+		"O'Brien's", `a\`, `\'a`, "'; touch " + owned + "; '", "$(touch " + owned + ")", "`touch " + owned + "`", "${HOME} a",
 		"$$(PROXIMA_INSTALL_TOKEN) a", "$$$( a", "{a,b}", "a=b=c", "--help", "KEY-", "!! a", "#comment", "a;b|c&d>e<f", "%s%n",
 		"line\ntouch " + owned, "a'\ntouch " + owned + "\n'b", "a\\\nEOF", "日本語 Åland Заря 🚀 a", "<script>alert(1)</script>",
 		"a" + strings.Repeat("'", 99), strings.Repeat("$(", 49) + "a",
@@ -40,8 +40,8 @@ func hostileNames(t *testing.T, owned string) []string {
 	return names
 }
 
-// TestHostileNamesThroughKubectl runs the printed command of each name by a real shell and a real kubectl, and
-// reads back what the kubelet would give the agent.
+// TestHostileNamesThroughKubectl runs the printed command by a real shell and a real kubectl, then the line that
+// carries the name for each name, and reads back what the kubelet would give the agent.
 func TestHostileNamesThroughKubectl(t *testing.T) {
 	t.Parallel()
 	h := harness.New(t)
@@ -49,6 +49,8 @@ func TestHostileNamesThroughKubectl(t *testing.T) {
 	c := h.Console(harness.ConsoleOptions{})
 	place := firstPlace(t, c)
 	owned := filepath.Join(t.TempDir(), "owned")
+	const setEnv = "kubectl -n " + harness.AgentNamespace + " set env "
+	var first, token string
 	for number, name := range hostileNames(t, owned) {
 		var environment console.Environment // equal slugs meet in one environment only
 		path := "/api/v1/clients/" + place.ClientID + "/environments"
@@ -56,14 +58,23 @@ func TestHostileNamesThroughKubectl(t *testing.T) {
 			t.Fatal(err)
 		}
 		recorded := record(t, c, harness.Place{ClientID: place.ClientID, EnvironmentID: environment.ID}, name)
-		runCommand(t, plane, recorded.Command.Text)
+		before, last, found := strings.Cut(recorded.Command.Text, setEnv)
+		if before = strings.ReplaceAll(before, *recorded.InstallToken, "TOKEN"); !found || first != "" && before != first {
+			t.Fatalf("name %q changes what comes before its own line:\n%s", name, recorded.Command.Text)
+		}
+		if first == "" { // the same for all; what follows is each name's own
+			first, token = before, *recorded.InstallToken
+			runCommand(t, plane, recorded.Command.Text)
+		} else {
+			runCommand(t, plane, setEnv+last)
+		}
 		env, err := plane.ContainerEnvironment(t.Context(), harness.AgentNamespace, harness.AgentDeployment)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for variable, want := range map[string]string{
 			"PROXIMA_CLUSTER_NAME": name, "PROXIMA_CLUSTER_SLUG": recorded.Onboarding.Slug,
-			"PROXIMA_BACKEND_URL": c.URL, "PROXIMA_INSTALL_TOKEN": *recorded.InstallToken,
+			"PROXIMA_BACKEND_URL": c.URL, "PROXIMA_INSTALL_TOKEN": token,
 		} {
 			if env[variable] != want {
 				t.Errorf("name %q: %s is %q, want %q", name, variable, env[variable], want)

@@ -45,13 +45,9 @@ func startExternal(t *testing.T, h *harness.T) *harness.Console {
 // externalNATS starts a NATS server that nats-setup configured, and answers how console is told of it.
 func externalNATS(t *testing.T, h *harness.T) (*harness.NATS, map[string]string) {
 	t.Helper()
-	product, err := harness.BuildProduct(t.Context(), h, harness.TestClock)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := filepath.Join(t.TempDir(), "nats")
 	client, socket := h.Port(), h.Port()
-	out, err := exec.CommandContext(t.Context(), product.Console, "nats-setup", dir, "--no-tls", "--nats-data-dir", filepath.Join(dir, "data"),
+	out, err := exec.CommandContext(t.Context(), h.Product().Console, "nats-setup", dir, "--no-tls", "--nats-data-dir", filepath.Join(dir, "data"),
 		fmt.Sprintf("--port=%d", client.Number), fmt.Sprintf("--websocket-port=%d", socket.Number)).CombinedOutput()
 	if err != nil {
 		t.Fatalf("nats-setup: %v: %s", err, out)

@@ -160,11 +160,20 @@ func (t *T) Browser() context.Context {
 	return ctx
 }
 
+// Product builds the product's programs, with a test clock. A first build may take
+// minutes: it has all the time of the test.
+func (t *T) Product() Product {
+	t.tb.Helper()
+	p, err := BuildProduct(t.tb.Context(), t, TestClock)
+	t.must(err)
+	return p
+}
+
 // Console starts a console; the zero options are a console without configuration.
 func (t *T) Console(o ConsoleOptions) *Console {
 	t.tb.Helper()
-	if o.Log == nil {
-		o.Log = t
+	if o.Program == "" {
+		o.Program = t.Product().Console
 	}
 	c, err := StartConsole(t.Context(), o)
 	t.must(err)
@@ -175,8 +184,8 @@ func (t *T) Console(o ConsoleOptions) *Console {
 // Agent starts a cluster agent.
 func (t *T) Agent(o AgentOptions) *Agent {
 	t.tb.Helper()
-	if o.Log == nil {
-		o.Log = t
+	if o.Program == "" {
+		o.Program = t.Product().ClusterAgent
 	}
 	a, err := StartAgent(t.Context(), o)
 	t.must(err)

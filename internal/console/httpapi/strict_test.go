@@ -28,6 +28,20 @@ func FuzzCheckJSON(f *testing.F) {
 	})
 }
 
+func TestCheckJSON(t *testing.T) {
+	for body, says := range map[string]string{
+		`{"a":"b"}`: "", ` "a" `: "", `{"a":"\ud83d\ude80"}`: "",
+		``: "ends too early", ` `: "ends too early", `{"a":`: "ends too early", `{"a"`: "ends too early",
+		`{"a":1}{"b":2}`: "bytes after", `{} x`: "from byte 3", `{"a":1,"a":2}`: "same key twice", `{"a":1,"\u0061":2}`: "same key twice",
+		`{"a":"\u0000"}`: "NUL", `{"\u0000":1}`: "NUL", "\xff": "from byte 0", "{\"a\":\"\xff\"}": "from byte", `{"a":"\ud800"}`: "from byte", `{'a':1}`: "from byte 1",
+	} {
+		err := checkJSON([]byte(body))
+		if says == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %q", body, err, says)
+		}
+	}
+}
+
 func TestDepthLimit(t *testing.T) {
 	nested := func(n int) []byte { return []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }
 	if err := checkJSON(nested(maxDepth)); err != nil {

@@ -311,7 +311,7 @@ func TestFileRefuses(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	for _, image := range []install.Image{{}, {Tag: "a b"}, {Tag: "1\nx: y"}, {Registry: "Up.example", Tag: "1"}, {Registry: "a b", Tag: "1"}, {Registry: "a\nb", Tag: "1"}, {Tag: "a+b"}} {
+	for _, image := range []install.Image{{}, {Tag: "a b"}, {Tag: "1\nx: y"}, {Registry: "Up.example", Tag: "1"}, {Registry: "a b", Tag: "1"}, {Registry: "a\nb", Tag: "1"}, {Tag: "a+b"}, {Registry: "https://mirror.example/px", Tag: "1"}, {Registry: "mirror.example//px", Tag: "1"}, {Registry: "mirror.example:px", Tag: "1"}} {
 		if _, err := install.File("deployment.yaml", image); err == nil {
 			t.Errorf("%+v was accepted", image)
 		}

@@ -56,8 +56,8 @@ func File(name string, image Image) ([]byte, error) {
 		registry = DefaultImageRegistry
 	}
 	reference := registry + "/" + imageName + ":" + image.Tag
-	if !regexp.MustCompile(`\A[a-z0-9][a-z0-9._:/-]*/` + imageName + `:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}\z`).MatchString(reference) {
-		return nil, fmt.Errorf("%q is no image reference: the registry is a host and path in lower case such as %s, the tag letters, digits, dots, hyphens and underscores", reference, DefaultImageRegistry)
+	if !regexp.MustCompile(`\A[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*/` + imageName + `:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}\z`).MatchString(reference) {
+		return nil, fmt.Errorf("%q is no image reference: the registry is a host, with a port if need be, and a path in lower case, such as %s; the tag letters, digits, dots, hyphens and underscores", reference, DefaultImageRegistry)
 	}
 	line := regexp.MustCompile(`(?m)^( +image: ).*$`)
 	if len(line.FindAll(content, -1)) != 1 {

@@ -1,6 +1,6 @@
 // Prepare makes ready what tests, demo and benchmarks need beyond Go, so that they start
 // without a long silence: Debian packages, where it runs as root, and the
-// programs of the test control plane. It prints what it does and the time of each
+// programs of the test control plane and of the product. It prints what it does and the time of each
 // step, and does nothing where all is there.
 package main
 
@@ -44,6 +44,14 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	err = step("test control plane", func() error {
 		_, err := harness.Binaries(ctx, out)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	// Linked anew by each test process, from what is compiled here.
+	err = step("product", func() error {
+		_, err := harness.BuildProduct(ctx, out, harness.TestClock)
 		return err
 	})
 	if err != nil {
