@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -80,6 +81,20 @@ func firstError(errs ...error) error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// Validate tells a heartbeat from whatever else may land on its subject: a stream acknowledges to the
+// subject that the publisher names, so JSON that lacks what every agent sends is [ErrMalformed].
+func (h *Heartbeat) Validate() error { return sent("heartbeat", h.Capability, h.SentAt) }
+
+// Validate is that of a heartbeat, for a status.
+func (s *Status) Validate() error { return sent("status", s.Capability, s.SentAt) }
+
+func sent(kind string, capability int, at time.Time) error {
+	if capability < 1 || at.IsZero() {
+		return fmt.Errorf("%w: %s without capability or sentAt", ErrMalformed, kind)
 	}
 	return nil
 }

@@ -37,12 +37,16 @@ func (s *Server) takeStatus(m *nats.Msg) {
 	}
 }
 
-func (s *Server) decode(kind string, m *nats.Msg, into any) (agentID string, ok bool) {
+func (s *Server) decode(kind string, m *nats.Msg, into interface{ Validate() error }) (agentID string, ok bool) {
 	agentID, ok = s.accept(kind, m)
 	if !ok {
 		return "", false
 	}
-	if err := wire.Decode(m.Data, into); err != nil {
+	err := wire.Decode(m.Data, into)
+	if err == nil {
+		err = into.Validate()
+	}
+	if err != nil {
 		s.metrics.malformed.WithLabelValues(kind).Inc()
 		s.Logger.Debug("message refused", "kind", kind, "agent", agentID, "error", err)
 		return "", false

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -257,7 +258,8 @@ func (s *Server) answerConfig(ctx context.Context, m *nats.Msg) {
 	if !ok {
 		return
 	}
-	if m.Reply == "" {
+	// Console may publish everywhere: an answer to any other subject would lend its rights to the agent.
+	if !strings.HasPrefix(m.Reply, wire.InboxPrefix(agentID)+".") {
 		s.metrics.dropped.WithLabelValues(kind).Inc()
 		return
 	}

@@ -461,12 +461,12 @@ func TestHeartbeatsAreBatchedAndFlushedAtTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	send("status.agt_a", wire.Status{Role: wire.RoleStandby})
+	send("status.agt_a", wire.Status{Capability: 1, SentAt: time.Now(), Role: wire.RoleStandby})
 	if b := await(t, "presence", d.presence); len(b) != 1 || b[0].AgentID != "agt_a" || b[0].Status.Role != wire.RoleStandby || b[0].ReceivedAt.IsZero() {
 		t.Errorf("presence %+v", b)
 	}
 	for i := range 50 {
-		send("heartbeat.agt_a", wire.Heartbeat{Epoch: int64(i)})
+		send("heartbeat.agt_a", wire.Heartbeat{Capability: 1, SentAt: time.Now(), Epoch: int64(i)})
 	}
 	if err := nc.Publish("heartbeat.agt_a", []byte("{")); err != nil { // malformed, ignored
 		t.Fatal(err)
@@ -542,6 +542,63 @@ func TestConfigAndCommand(t *testing.T) {
 	defer cancel()
 	if _, err := s.Command(ctx, "agt_a", renew); !errors.Is(err, natsapi.ErrTimeout) {
 		t.Errorf("silent agent: %v", err)
+	}
+}
+
+// An agent that names another agent's subject as the place for an answer gets nothing written there by console,
+// and no presence by the acknowledgement of a stream.
+func TestAnswersGoToTheAgentsOwnInbox(t *testing.T) {
+	w := newWorld(t, 0)
+	d := newDomain()
+	_, stop := w.serve(d)
+	defer stop()
+	nc, victim := w.connect(w.agent("agt_a")), w.connect(w.agent("agt_b"))
+	commands, err := victim.SubscribeSync("command.agt_b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	name := func(subject, body string, replies ...string) {
+		t.Helper()
+		for _, reply := range replies {
+			if err := nc.PublishRequest(subject, reply, []byte(body)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	name("config.agt_a", `{"want":"epoch","clusterSlug":"prod"}`, "heartbeat.agt_b", "status.agt_b", "inventory.agt_b", "command.agt_b", "config.agt_b",
+		"_INBOX.agt_b.x", "_INBOX.agt_ab.x", "$JS.API.STREAM.PURGE.INVENTORY")
+	// The server acknowledges for a stream wherever it is told to; what it says there is no message of ours.
+	name("inventory.agt_a", "good", "heartbeat.agt_b", "status.agt_b")
+	// What is answered now was taken after all of the above.
+	if _, err := nc.Request("config.agt_a", []byte(`{"want":"epoch","clusterSlug":"prod"}`), patience); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, nc, "inventory.agt_a", "last")
+	for got := ""; got != "agt_a last"; {
+		if got = await(t, "the last inventory", d.received); !strings.HasPrefix(got, "agt_a ") {
+			t.Errorf("an inventory of another agent: %q", got)
+		}
+	}
+	if err := nc.Publish("heartbeat.agt_a", []byte(`{"capability":1,"sentAt":"2026-01-01T00:00:00Z","epoch":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	for seen := false; !seen; {
+		for _, pulse := range await(t, "pulses", d.pulses) {
+			if seen = seen || pulse.AgentID == "agt_a"; pulse.AgentID != "agt_a" {
+				t.Errorf("a heartbeat that %s did not send: %+v", pulse.AgentID, pulse)
+			}
+		}
+	}
+	select {
+	case b := <-d.presence:
+		t.Errorf("a status that nobody sent: %+v", b)
+	default:
+	}
+	if m, err := commands.NextMsg(200 * time.Millisecond); err == nil {
+		t.Errorf("the victim was commanded: %s", m.Data)
 	}
 }
 
