@@ -350,33 +350,35 @@ func TestDoneIsStampedInTheBackgroundOnly(t *testing.T) {
 			cancel()
 			<-ended
 		})
-		done := func() time.Time {
+		stored := func() onboarding.Attempt {
 			a, err := o.db.Onboarding().Attempt(t.Context(), first.Attempt.ID)
 			must(t, err)
-			return a.InventoryDoneAt
+			return a
 		}
-		must(t, o.clock.AwaitWaiters(ctx, 1)) // the first round has been, and found nothing proved
+		await := func(what string, is func(onboarding.Attempt) bool) {
+			t.Helper()
+			for deadline := time.Now().Add(20 * time.Second); !is(stored()); time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("no round has %s", what)
+				}
+			}
+		}
+		await("looked at the attempt", func(a onboarding.Attempt) bool { return !a.LastCheckedAt.IsZero() })
 		o.prove(first.Token)
 		for range 3 {
-			if s := o.status(first.Attempt.ID); !s.Inventory.Done || !done().IsZero() {
-				t.Fatalf("done %v, stamped %v", s.Inventory.Done, done())
+			if s := o.status(first.Attempt.ID); !s.Inventory.Done || !stored().InventoryDoneAt.IsZero() {
+				t.Fatalf("done %v, stamped %v", s.Inventory.Done, stored().InventoryDoneAt)
 			}
 		}
 		o.clock.Advance(30 * time.Second)
-		deadline := time.Now().Add(20 * time.Second)
-		for done().IsZero() {
-			if time.Now().After(deadline) {
-				t.Fatal("no round has stamped the proof")
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
-		stamped := done()
+		await("stamped the proof", func(a onboarding.Attempt) bool { return !a.InventoryDoneAt.IsZero() })
+		stamped := stored().InventoryDoneAt
 		o.clock.Advance(2 * time.Hour)
 		if s := o.status(first.Attempt.ID); s.Inventory.Done || s.Inventory.Gates[2].State != gate.Failed {
 			t.Errorf("two hours of silence: %+v", s.Inventory.Gates[2])
 		}
-		if !done().Equal(stamped) {
-			t.Errorf("the stamp moved from %v to %v", stamped, done())
+		if now := stored().InventoryDoneAt; !now.Equal(stamped) {
+			t.Errorf("the stamp moved from %v to %v", stamped, now)
 		}
 	})
 }
