@@ -13,6 +13,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -104,6 +105,21 @@ func (b *browser) size(width, height int64) {
 func (b *browser) goTo(path string) {
 	b.t.Helper()
 	b.do("go to "+path, chromedp.Navigate(b.base+path))
+}
+
+// block makes requests to addresses like these fail, and all others work again.
+func (b *browser) block(patterns ...string) {
+	b.t.Helper()
+	p := network.SetBlockedURLsParams{URLPatterns: []*network.BlockPattern{}}
+	for _, pattern := range patterns {
+		p.URLPatterns = append(p.URLPatterns, &network.BlockPattern{URLPattern: pattern, Block: true})
+	}
+	if _, err := chromedp.Call(b.ctx, network.Enable, network.EnableParams{}); err != nil {
+		b.fail("watch the network", err)
+	}
+	if _, err := chromedp.Call(b.ctx, network.SetBlockedURLs, p); err != nil {
+		b.fail("block requests", err)
+	}
 }
 
 func (b *browser) reload() {

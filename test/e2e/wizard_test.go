@@ -93,7 +93,9 @@ func TestWizard(t *testing.T) {
 			b.awaitElement("#inventory-2.waiting")
 			b.screenshot("status-waiting")
 
+			b.awaitLive()
 			b.expectErrors("/events") // the stream ends with the console that serves it
+			b.expectErrors("ERR_CONNECTION_REFUSED")
 			if err := c.Restart(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -187,4 +189,27 @@ func TestWizardByKeyboard(t *testing.T) {
 	b.tabTo(`a[href$="/pods"]`)
 	b.press(kb.Enter)
 	b.await("the pods", `location.pathname.endsWith("/pods") && document.body.innerText.includes("web-")`)
+}
+
+// awaitLive waits for the stream of gates to be open.
+func (b *browser) awaitLive() {
+	b.t.Helper()
+	b.await("the page to be live", `document.querySelector("#live-dot").textContent.startsWith("Live")`)
+}
+
+// TestStreamOpensLate: a page whose stream could not be opened at first says that it is not live, goes on
+// trying, and is live once it can.
+func TestStreamOpensLate(t *testing.T) {
+	t.Parallel()
+	h := harness.New(t)
+	c := h.Console(harness.ConsoleOptions{Env: settings()})
+	_, recorded := startAttempt(t, c, "Halden Energy", "Ost")
+	b := open(t, c.URL)
+	b.expectErrors("/events")
+	b.signIn(c)
+	b.block("*://*:*/*/events*")
+	b.goTo("/clusters/add/" + recorded.Onboarding.ID)
+	b.await("the page to say that it is not live", `document.querySelector("#live-dot").textContent.startsWith("Not live")`)
+	b.block()
+	b.awaitLive()
 }

@@ -114,9 +114,24 @@
     e.classList.toggle("live-dot--off", !on);
     e.textContent = on ? "Live: updates as gates change" : "Not live: reload for the newest";
   };
-  document.addEventListener("htmx:sse:after:connection", () => dot(true));
+  // The extension opens a stream again that broke, but not one that could not be opened at first.
+  let connected = false, retry = 0, pause = 500;
+  const reopen = (stream) => {
+    dot(false);
+    if (connected || retry) return;
+    retry = setTimeout(() => {
+      retry = 0;
+      if (stream.isConnected && !connected) htmx.ajax("GET", stream.getAttribute("hx-sse:connect"), { source: stream });
+    }, pause);
+    pause = Math.min(2 * pause, 15_000);
+  };
+  document.addEventListener("htmx:error", (e) => {
+    const ctx = e.detail?.ctx;
+    if (ctx?.sourceElement?.id === "stream" && !ctx.response) reopen(ctx.sourceElement);
+  });
+  document.addEventListener("htmx:sse:after:connection", () => { connected = true; pause = 500; dot(true); });
   document.addEventListener("htmx:sse:before:connection", (e) => { if (e.detail?.connection?.attempt > 1) dot(false); });
-  document.addEventListener("htmx:sse:close", () => dot(false));
+  document.addEventListener("htmx:sse:close", () => { connected = false; dot(false); });
   document.addEventListener("htmx:sse:error", (e) => {
     dot(false);
     if ([401, 403, 404].includes(e.detail?.status)) location.reload();
