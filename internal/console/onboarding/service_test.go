@@ -318,6 +318,27 @@ func TestAbandonAndResume(t *testing.T) {
 	})
 }
 
+// TestEveryRefusalIsCured is X-52: whatever Console refused with the attempt's own token, gate 2 says why
+// and names the cure itself. token_unknown belongs to no token, so no attempt has it.
+func TestEveryRefusalIsCured(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		first := o.record("Alpha")
+		for _, code := range enrollment.Codes() {
+			o.clock.Advance(time.Second)
+			must(t, o.db.Enrollment().RecordRefusal(t.Context(), first.Token.ID, enrollment.Refusal{
+				At: o.clock.Now(), Code: code, AgentName: "agent-0", AgentType: fleet.TypeCollector, ClusterSlug: "alpha", Version: "0.9.0", RemoteAddr: "192.0.2.9:1",
+			}))
+			g := o.status(first.Attempt.ID).Inventory.Gates[1]
+			if code == enrollment.CodeTokenUnknown {
+				continue
+			}
+			if g.State != gate.Failed || g.Action == nil || strings.Contains(g.Sentence, code) || strings.Contains(g.Action.Text, "log") {
+				t.Errorf("%s: %s %q, next %+v", code, g.State, g.Sentence, g.Action)
+			}
+		}
+	})
+}
+
 // TestRemovedClusterArchives: the attempt goes with its cluster, and the slug is free again.
 func TestRemovedClusterArchives(t *testing.T) {
 	inOffices(t, func(t *testing.T, o *office) {

@@ -78,7 +78,11 @@ func stories() []story {
 		{"refused: token_wrong_type", refused("token_wrong_type")},
 		{"refused: already_enrolled", refused("already_enrolled")},
 		{"refused: agent_too_old", refused("agent_too_old")},
-		{"refused: another code", refused("proof_invalid")},
+		{"refused: agent_revoked", refused("agent_revoked")},
+		{"refused: key_in_use", refused("key_in_use")},
+		{"refused: proof_invalid", refused("proof_invalid")},
+		{"refused: invalid_request", refused("invalid_request")},
+		{"refused: a code of a later Console", refused("moon_phase")},
 		{"self-check failed before enrolling", func(f *Facts) {
 			noCollector(f)
 			f.Findings.Value = []Finding{{Agent: "halden-prod", Check: "tls", Status: "failed", Message: "The certificate of the backend is not trusted.", Cure: "Set PROXIMA_CA_FILE.", At: noon.Add(-time.Minute)}}

@@ -253,34 +253,46 @@ func openRefusal(tokens []Token) (Refusal, bool) {
 	return last, !last.At.IsZero() && last.At.After(success)
 }
 
-// refusedGate words a refusal and its cure. The codes are those of package enrollment.
+// refusedGate words a refusal and its cure.
 func refusedGate(r Refusal, now time.Time) Gate {
-	who := fmt.Sprintf("Agent %s tried to enroll %s and was refused", r.AgentName, ago(now, r.At))
-	g := Gate{State: Failed}
+	why, cure := refusalOf(r)
+	return Gate{State: Failed, Sentence: fmt.Sprintf("Agent %s tried to enroll %s and was refused: %s.", r.AgentName, ago(now, r.At), why), Action: cure}
+}
+
+// refusalOf says why an enrolment was refused, and what cures it. The codes are those of package
+// enrollment; one that is not here is of a Console that knows more than this one.
+func refusalOf(r Refusal) (why string, cure *Action) {
 	switch r.Code {
 	case "token_expired":
-		g.Sentence = who + ": its install token had expired."
-		g.Action = &Action{Text: "Get a valid token here, and put it into the Secret proxima-install-token by running the printed command again.", Offer: OfferAddToken}
+		return "its install token had expired", &Action{Text: "Get a valid token here, and put it into the Secret proxima-install-token by running the printed command again.", Offer: OfferAddToken}
 	case "token_used_up":
-		g.Sentence = who + ": every use of its install token was spent."
-		g.Action = &Action{Text: "Add a token here and run the printed command again with it.", Offer: OfferAddToken}
+		return "every use of its install token was spent", &Action{Text: "Add a token here and run the printed command again with it.", Offer: OfferAddToken}
 	case "token_revoked":
-		g.Sentence = who + ": its install token had been revoked."
-		g.Action = &Action{Text: "Find out why the token was revoked; then add a token here and run the printed command again.", Offer: OfferAddToken}
+		return "its install token had been revoked", &Action{Text: "Find out why the token was revoked; then add a token here and run the printed command again.", Offer: OfferAddToken}
 	case "token_wrong_type":
-		g.Sentence = fmt.Sprintf("%s: its install token is not for agents of type %s.", who, r.AgentType)
-		g.Action = &Action{Text: "Add a token here, which admits collectors, and run the printed command again.", Offer: OfferAddToken}
+		return fmt.Sprintf("its install token is not for agents of type %s", r.AgentType),
+			&Action{Text: "Add a token here, which admits collectors, and run the printed command again.", Offer: OfferAddToken}
 	case "already_enrolled":
-		g.Sentence = fmt.Sprintf("%s: an agent of that name is already enrolled for slug %s, and a name keeps the identity it enrolled with. A pod whose state was lost cannot take it over.", who, r.Slug)
-		g.Action = &Action{Text: "If that agent lost its state, release its identity or delete its record under Agents; the pod then enrolls by itself. If it is another cluster, record that one under another name."}
+		return fmt.Sprintf("an agent of that name is already enrolled for slug %s, and a name keeps the identity it enrolled with, so a pod whose state was lost cannot take it over", r.Slug),
+			&Action{Text: "If that agent lost its state, release its identity or delete its record under Agents; the pod then enrolls by itself. If it is another cluster, record that one under another name."}
 	case "agent_too_old":
-		g.Sentence = fmt.Sprintf("%s: its version %s is older than this Console accepts.", who, r.Version)
-		g.Action = &Action{Text: "Run the printed command again: it names the image of this Console’s version."}
+		return fmt.Sprintf("its version %s is older than this Console accepts", r.Version),
+			&Action{Text: "Run the printed command again: it names the image of this Console’s version."}
+	case "agent_revoked":
+		return "the credential of the agent of that name had been revoked here",
+			&Action{Text: "Find out why it was revoked. If the agent is to come back, delete its record under Agents; the pod then enrolls with a new identity."}
+	case "key_in_use":
+		return "its key belongs to another agent",
+			&Action{Text: "Give each agent a data directory of its own: a copied state.json is another agent’s identity. Remove the copy and start the pod again, which makes a key of its own."}
+	case "proof_invalid":
+		return "its signature did not prove that it holds the key it presented, or came more than five minutes after the challenge that it signs",
+			&Action{Text: "The agent asks for a new challenge and tries again by itself. If it keeps being refused, see whether a proxy on the way to Console delays or changes requests."}
+	case "invalid_request":
+		return "the public key that it presented is not one for NATS users",
+			&Action{Text: "Run the printed command again: it names the image of this Console’s version, whose agent makes such a key."}
 	default:
-		g.Sentence = fmt.Sprintf("%s with the code %s.", who, r.Code)
-		g.Action = &Action{Text: "Read the pod’s log: it has the refusal with its cure.", Command: logCommand}
+		return "the code is " + r.Code, &Action{Text: "Read the pod’s log: it has the refusal with its cure.", Command: logCommand}
 	}
-	return g
 }
 
 func enrolledEvidence(f Facts) []Evidence {
