@@ -1,6 +1,8 @@
 package onboarding
 
 import (
+	"cmp"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -41,9 +43,17 @@ func tokenFact(t enrollment.Token) gate.Token {
 		Uses: t.Uses, MaxUses: t.MaxUses, Collectors: t.CollectorsEnrolled, Others: t.OthersEnrolled, SucceededAt: t.SucceededAt,
 		Refusal: gate.Refusal{
 			At: t.Refusal.At, Code: t.Refusal.Code, AgentName: t.Refusal.AgentName, Slug: t.Refusal.ClusterSlug,
-			AgentType: string(t.Refusal.AgentType), Version: t.Refusal.Version,
+			AgentType: string(t.Refusal.AgentType), Version: t.Refusal.Version, Address: host(t.Refusal.RemoteAddr),
 		},
 	}
+}
+
+// host is an address without its port.
+func host(remoteAddr string) string {
+	if ap, err := netip.ParseAddrPort(remoteAddr); err == nil {
+		return ap.Addr().Unmap().String()
+	}
+	return cmp.Or(remoteAddr, "an unknown address")
 }
 
 func collectorFact(a fleet.Agent) gate.Collector {

@@ -339,6 +339,46 @@ func TestEveryRefusalIsCured(t *testing.T) {
 	})
 }
 
+// TestAStrangerFailsNoHealthyCluster: a pod with the attempt's token and a key of its own is refused, again
+// and again, beside an agent that enrolled before and never will again.
+func TestAStrangerFailsNoHealthyCluster(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		ctx := t.Context()
+		first := o.record("Alpha")
+		o.prove(first.Token)
+		knock := func() {
+			must(t, o.db.Enrollment().RecordRefusal(ctx, first.Token.ID, enrollment.Refusal{
+				At: o.clock.Now(), Code: enrollment.CodeAlreadyEnrolled, AgentName: "agt-1", AgentType: fleet.TypeCollector, ClusterSlug: "alpha", Version: "0.9.0", RemoteAddr: "[2001:db8::7]:4711",
+			}))
+		}
+		for range 6 {
+			o.clock.Advance(20 * time.Second)
+			knock()
+			st := o.status(first.Attempt.ID)
+			if !st.Inventory.Done || !strings.Contains(st.Inventory.Gates[1].Sentence, "from 2001:db8::7 0 s ago") {
+				t.Fatalf("refused beside a collector that was heard a moment ago: %+v", st.Inventory)
+			}
+			o.clock.Advance(10 * time.Second)
+			must(t, o.db.Fleet().RecordPulses(ctx, []fleet.Pulse{{AgentID: "agt-1", ReceivedAt: o.clock.Now()}}))
+			if st := o.status(first.Attempt.ID); !st.Inventory.Done || !strings.Contains(st.Inventory.Gates[1].Sentence, "heard since") {
+				t.Fatalf("refused, and the collector was heard since: %+v", st.Inventory)
+			}
+		}
+		// Now the collector itself is gone, and the pod in its place is refused: that is the news.
+		o.clock.Advance(2 * time.Minute)
+		knock()
+		st := o.status(first.Attempt.ID)
+		if g := st.Inventory.Gates; g[1].State != gate.Failed || g[3].State != gate.Blocked || !strings.Contains(g[2].Sentence, "last heartbeat") || !strings.Contains(g[3].Sentence, "last inventory arrived") {
+			t.Errorf("the pod lost its state: %+v", g)
+		}
+		must(t, o.db.Fleet().RecordPulses(ctx, []fleet.Pulse{{AgentID: "agt-1", ReceivedAt: o.clock.Now().Add(time.Second)}}))
+		o.clock.Advance(time.Second)
+		if st := o.status(first.Attempt.ID); !st.Inventory.Done {
+			t.Errorf("the collector is back: %+v", st.Inventory)
+		}
+	})
+}
+
 // TestRemovedClusterArchives: the attempt goes with its cluster, and the slug is free again.
 func TestRemovedClusterArchives(t *testing.T) {
 	inOffices(t, func(t *testing.T, o *office) {

@@ -83,6 +83,8 @@ type Refusal struct {
 	Slug      string
 	AgentType string
 	Version   string
+	// Address is where it came from.
+	Address string
 }
 
 // Collector is one agent of type collector that enrolled with one of the attempt's tokens.
@@ -106,6 +108,19 @@ type Collector struct {
 	ReportedAt    time.Time
 	// ReportedInterval is the sync interval it reports; zero if it reported none.
 	ReportedInterval time.Duration
+}
+
+// heardAt is when console last received anything of the collector; zero if never.
+func (c Collector) heardAt() time.Time {
+	if c.PresenceAt.After(c.HeartbeatAt) {
+		return c.PresenceAt
+	}
+	return c.HeartbeatAt
+}
+
+// present tells whether the collector holds its identity and is heard now.
+func (c Collector) present(now time.Time) bool {
+	return c.RevokedAt.IsZero() && c.ReleasedAt.IsZero() && !c.heardAt().IsZero() && now.Sub(c.heardAt()) <= PresenceWindow
 }
 
 // Cluster is what is stored on (environment, slug).

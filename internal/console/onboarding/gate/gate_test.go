@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +43,14 @@ func noCollector(f *Facts) {
 func refused(code string) func(*Facts) {
 	return func(f *Facts) {
 		noCollector(f)
-		f.Tokens.Value[0].Refusal = Refusal{At: noon.Add(-time.Minute), Code: code, AgentName: "halden-prod", Slug: "halden-prod", AgentType: "collector", Version: "0.8.0"}
+		f.Tokens.Value[0].Refusal = Refusal{At: noon.Add(-time.Minute), Code: code, AgentName: "halden-prod", Slug: "halden-prod", AgentType: "collector", Version: "0.8.0", Address: "203.0.113.7"}
+	}
+}
+
+// stranger is a refusal beside the collector that enrolled.
+func stranger(code, name string, at time.Time) func(*Facts) {
+	return func(f *Facts) {
+		f.Tokens.Value[0].Refusal = Refusal{At: at, Code: code, AgentName: name, Slug: "halden-prod", AgentType: "collector", Version: "0.9.0", Address: "203.0.113.7"}
 	}
 }
 
@@ -83,6 +91,27 @@ func stories() []story {
 		{"refused: proof_invalid", refused("proof_invalid")},
 		{"refused: invalid_request", refused("invalid_request")},
 		{"refused: a code of a later Console", refused("moon_phase")},
+		{"refused: a stranger with the name of a healthy collector", stranger("already_enrolled", "halden-prod", noon.Add(-time.Minute))},
+		{"refused: a moment after the collector of that name was heard", stranger("already_enrolled", "halden-prod", noon.Add(-2*time.Second))},
+		{"refused: a further replica beside a healthy collector", stranger("token_used_up", "agent-1", noon.Add(-time.Minute))},
+		{"refused: a stranger, hours ago", stranger("already_enrolled", "halden-prod", noon.Add(-3*time.Hour))},
+		{"refused: the pod lost its state", func(f *Facts) {
+			stranger("already_enrolled", "halden-prod", noon.Add(-3*time.Second))(f)
+			f.Collectors.Value[0].HeartbeatAt, f.Collectors.Value[0].PresenceAt = noon.Add(-2*time.Minute), noon.Add(-2*time.Minute)
+		}},
+		{"refused: the healthy collector is of another slug", func(f *Facts) {
+			stranger("already_enrolled", "halden-prod", noon.Add(-time.Minute))(f)
+			f.Collectors.Value[0].Slug = "halden-prd"
+			f.Cluster.Value = nil
+		}},
+		{"refused: the collector was released", func(f *Facts) {
+			stranger("token_expired", "halden-prod", noon.Add(-time.Minute))(f)
+			f.Collectors.Value[0].ReleasedAt = noon.Add(-5 * time.Minute)
+		}},
+		{"refused, and the agents could not be read", func(f *Facts) {
+			stranger("already_enrolled", "halden-prod", noon.Add(-time.Minute))(f)
+			f.Collectors = CouldNotRead[[]Collector]("the database did not answer", noon)
+		}},
 		{"self-check failed before enrolling", func(f *Facts) {
 			noCollector(f)
 			f.Findings.Value = []Finding{{Agent: "halden-prod", Check: "tls", Status: "failed", Message: "The certificate of the backend is not trusted.", Cure: "Set PROXIMA_CA_FILE.", At: noon.Add(-time.Minute)}}
@@ -231,6 +260,14 @@ func TestInvariants(t *testing.T) {
 			case Warning:
 			default:
 				fail("a sixth state")
+			}
+			if j == 1 && g.State == Failed && slices.ContainsFunc(f.Collectors.Value, func(c Collector) bool {
+				return c.Slug == f.Slug && c.RevokedAt.IsZero() && c.ReleasedAt.IsZero() && noon.Sub(c.PresenceAt) < time.Minute
+			}) {
+				fail("failed beside a collector that is present")
+			}
+			if c := f.Cluster.Value; j == 3 && g.State == Blocked && f.Cluster.why() == "" && c != nil && c.Ours && !strings.Contains(g.Sentence, "The last inventory arrived") {
+				fail("denies the inventory that arrived")
 			}
 			if stopped == Failed && g.State != Blocked && (j != 1 || !strings.Contains(g.Sentence, "refused")) {
 				fail("after a failed gate")

@@ -12,6 +12,14 @@ import (
 // after its enrolment to send the first.
 const HeartbeatWindow = 5 * time.Minute
 
+// PresenceWindow is within which a replica counts as present: each publishes its status every 30 s
+// and two of them may get lost.
+const PresenceWindow = 90 * time.Second
+
+// noteStrangerFor is for how long a sentence still speaks of a refusal that fails nothing. The evidence
+// keeps it.
+const noteStrangerFor = time.Hour
+
 // The gates of the inventory track, in order.
 const (
 	titleToken     = "Install token issued"
@@ -32,12 +40,17 @@ func Inventory(f Facts, now time.Time) Track {
 	enrolled.Evidence = enrolledEvidence(f)
 
 	heartbeat, stopped := notReached(enrolled)
-	if !stopped {
+	if stopped {
+		heartbeat.Sentence += heardBefore(f, now)
+	} else {
 		heartbeat = judgeHeartbeat(f, now)
 	}
 	heartbeat.Evidence = heartbeatEvidence(f)
 
 	sync, stopped := notReached(enrolled, heartbeat)
+	if stopped {
+		sync.Sentence += storedBefore(f, now)
+	}
 	if conflict, ok := judgeConflict(f, now); ok && sync.State != Blocked {
 		sync, stopped = conflict, true
 	}
@@ -85,6 +98,28 @@ func notReached(before ...Gate) (g Gate, stopped bool) {
 		}
 	}
 	return Gate{}, false
+}
+
+// heardBefore and storedBefore say beside a gate that is not judged what had arrived all the same.
+func heardBefore(f Facts, now time.Time) string {
+	var freshest Collector
+	for _, c := range f.Collectors.Value {
+		if c.HeartbeatAt.After(freshest.HeartbeatAt) {
+			freshest = c
+		}
+	}
+	if f.Collectors.why() != "" || freshest.HeartbeatAt.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf(" The last heartbeat, of %s, arrived %s.", freshest.Name, ago(now, freshest.HeartbeatAt))
+}
+
+func storedBefore(f Facts, now time.Time) string {
+	c := f.Cluster.Value
+	if f.Cluster.why() != "" || c == nil || !c.Ours {
+		return ""
+	}
+	return fmt.Sprintf(" The last inventory arrived %s and is kept.", ago(now, c.LastSyncAt))
 }
 
 // ---- gate 1
@@ -190,14 +225,21 @@ func newestFirst(tokens []Token) []Token {
 // ---- gate 2
 
 func judgeEnrolled(f Facts, token State, now time.Time) Gate {
-	if r, ok := openRefusal(f.Tokens.Value); ok && f.Tokens.why() == "" {
+	r, refused := openRefusal(f.Tokens.Value)
+	refused = refused && f.Tokens.why() == ""
+	holder, outlived := outliving(f, r, now)
+	if refused && !outlived && f.Collectors.why() == "" {
 		return refusedGate(r, now)
 	}
 	if token == Failed {
 		return Gate{State: Blocked, Sentence: "Not judged, since gate 1 has not passed: without a valid install token no collector can enroll. Nothing was attempted here, and nothing was sent to the cluster."}
 	}
 	if why := f.Collectors.why(); why != "" {
-		return Gate{State: Warning, Sentence: fmt.Sprintf("The enrolled agents could not be read (%s), so whether a collector enrolled is unknown.", why)}
+		g := Gate{State: Warning, Sentence: fmt.Sprintf("The enrolled agents could not be read (%s), so whether a collector enrolled is unknown.", why)}
+		if refused {
+			g.Sentence += " " + refusedGate(r, now).Sentence
+		}
+		return g
 	}
 	collectors := f.Collectors.Value
 	if len(collectors) == 0 {
@@ -218,7 +260,11 @@ func judgeEnrolled(f Facts, token State, now time.Time) Gate {
 			Action:   &Action{Text: "Delete the agent’s record if it is to come back, add a token, and run the install again."},
 		}
 	}
-	return Gate{State: Passed, Sentence: fmt.Sprintf("%s enrolled with this attempt’s token: %s. Collectors create no host record, so this cluster appears under Clusters and never under Hosts.", capital(count(len(collectors), "collector", "collectors")), list(names))}
+	g := Gate{State: Passed, Sentence: fmt.Sprintf("%s enrolled with this attempt’s token: %s. Collectors create no host record, so this cluster appears under Clusters and never under Hosts.", capital(count(len(collectors), "collector", "collectors")), list(names))}
+	if refused && now.Sub(r.At) <= noteStrangerFor {
+		return besideStranger(g, r, holder, now)
+	}
+	return g
 }
 
 func waitingForCollector(f Facts) Gate {
@@ -253,10 +299,42 @@ func openRefusal(tokens []Token) (Refusal, bool) {
 	return last, !last.At.IsZero() && last.At.After(success)
 }
 
+// outliving returns a collector of the attempt's own slug that was heard after the refusal, which is a
+// later success, or that is present now: an enrolled agent never enrols again, so being heard is
+// the only sign that it gives.
+func outliving(f Facts, r Refusal, now time.Time) (Collector, bool) {
+	var found Collector
+	for _, c := range f.Collectors.Value {
+		stands := c.RevokedAt.IsZero() && c.ReleasedAt.IsZero()
+		if c.Slug == f.Slug && stands && (c.heardAt().After(r.At) || c.present(now)) && c.heardAt().After(found.heardAt()) {
+			found = c
+		}
+	}
+	return found, !found.heardAt().IsZero()
+}
+
+// besideStranger adds to a passed gate whom Console refused while the attempt's own collector works.
+func besideStranger(g Gate, r Refusal, holder Collector, now time.Time) Gate {
+	if r.Code != "already_enrolled" {
+		why, cure := refusalOf(r)
+		g.Sentence += fmt.Sprintf(" Beside it, agent %s tried to enroll from %s %s and was refused: %s.", r.AgentName, r.Address, ago(now, r.At), why)
+		g.Action = cure
+		return g
+	}
+	g.Sentence += fmt.Sprintf(" Another pod tried to enroll as %s from %s %s and was refused, since an agent of that name is enrolled for slug %s.", r.AgentName, r.Address, ago(now, r.At), r.Slug)
+	if holder.heardAt().After(r.At) {
+		g.Sentence += fmt.Sprintf(" %s itself was heard since, %s.", holder.Name, ago(now, holder.heardAt()))
+	} else {
+		g.Sentence += fmt.Sprintf(" %s itself was last heard %s, before that; should it not be heard again within %s, its pod lost its state, and this gate fails.", holder.Name, ago(now, holder.heardAt()), limit(PresenceWindow))
+	}
+	g.Action = &Action{Text: fmt.Sprintf("If that pod is a second copy of this agent, uninstall it where it runs; if it is of another cluster, record that cluster under another name. As long as %s is heard, neither release nor delete it.", holder.Name)}
+	return g
+}
+
 // refusedGate words a refusal and its cure.
 func refusedGate(r Refusal, now time.Time) Gate {
 	why, cure := refusalOf(r)
-	return Gate{State: Failed, Sentence: fmt.Sprintf("Agent %s tried to enroll %s and was refused: %s.", r.AgentName, ago(now, r.At), why), Action: cure}
+	return Gate{State: Failed, Sentence: fmt.Sprintf("Agent %s tried to enroll from %s %s and was refused: %s.", r.AgentName, r.Address, ago(now, r.At), why), Action: cure}
 }
 
 // refusalOf says why an enrolment was refused, and what cures it. The codes are those of package
@@ -309,7 +387,7 @@ func enrolledEvidence(f Facts) []Evidence {
 	}
 	for _, t := range f.Tokens.Value {
 		if !t.Refusal.At.IsZero() {
-			out = append(out, Evidence{Label: "Refused", Value: fmt.Sprintf("%s as %s, code %s", t.Refusal.AgentName, t.Refusal.AgentType, t.Refusal.Code), At: t.Refusal.At})
+			out = append(out, Evidence{Label: "Refused", Value: fmt.Sprintf("%s as %s from %s, code %s", t.Refusal.AgentName, t.Refusal.AgentType, t.Refusal.Address, t.Refusal.Code), At: t.Refusal.At})
 		}
 	}
 	for _, fd := range f.Findings.Value {
