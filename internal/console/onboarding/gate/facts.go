@@ -50,6 +50,21 @@ type Facts struct {
 // budget is how long gate 4 waits, from the first collector's enrolment.
 func (f Facts) budget() time.Duration { return 2 * f.SyncInterval }
 
+// replicas are the collectors of the attempt's own slug: those that can lead and stand by for each other.
+// Where none enrolled for it, they are all that there are, and gate 4 names their slug.
+func (f Facts) replicas() []Collector {
+	var own []Collector
+	for _, c := range f.Collectors.Value {
+		if c.Slug == f.Slug {
+			own = append(own, c)
+		}
+	}
+	if len(own) == 0 {
+		return f.Collectors.Value
+	}
+	return own
+}
+
 // Token is one install token that was minted for the attempt.
 type Token struct {
 	Prefix    string

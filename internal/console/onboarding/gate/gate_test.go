@@ -54,6 +54,13 @@ func stranger(code, name string, at time.Time) func(*Facts) {
 	}
 }
 
+// beside is a second collector of the attempt, silent for a while.
+func beside(name, slug string, silent time.Duration) func(*Facts) {
+	return func(f *Facts) {
+		f.Collectors.Value = append(f.Collectors.Value, Collector{Name: name, Slug: slug, Version: "0.9.0", EnrolledAt: noon.Add(-40 * time.Minute), PresenceAt: noon.Add(-silent)})
+	}
+}
+
 // story is one situation whose sentences the golden file shows.
 type story struct {
 	name   string
@@ -139,6 +146,13 @@ func stories() []story {
 			for _, n := range []string{"agent-1", "agent-2"} {
 				f.Collectors.Value = append(f.Collectors.Value, Collector{Name: n, Slug: "halden-prod", Version: "0.9.0", EnrolledAt: noon.Add(-40 * time.Minute), PresenceAt: noon.Add(-5 * time.Second)})
 			}
+		}},
+		{"a replica that is gone is no standby", beside("agent-1", "halden-prod", 3*time.Minute)},
+		{"a collector of another slug is no standby", beside("own2", "own2", 5*time.Second)},
+		{"silent, while a collector of another slug reports", func(f *Facts) {
+			beside("own2", "own2", 5*time.Second)(f)
+			f.Collectors.Value[1].HeartbeatAt = noon.Add(-5 * time.Second)
+			f.Collectors.Value[0].HeartbeatAt, f.Collectors.Value[0].PresenceAt = noon.Add(-26*time.Minute), noon.Add(-26*time.Minute)
 		}},
 		{"three replicas, all silent", func(f *Facts) {
 			f.Collectors.Value[0].HeartbeatAt, f.Collectors.Value[0].PresenceAt = noon.Add(-26*time.Minute), noon.Add(-26*time.Minute)

@@ -377,6 +377,9 @@ func enrolledEvidence(f Facts) []Evidence {
 	var out []Evidence
 	for _, c := range f.Collectors.Value {
 		v := "version " + c.Version
+		if c.Slug != f.Slug {
+			v += ", for slug " + c.Slug
+		}
 		if !c.RevokedAt.IsZero() {
 			v += ", revoked " + instant(c.RevokedAt)
 		}
@@ -409,16 +412,17 @@ func judgeHeartbeat(f Facts, now time.Time) Gate {
 	if why := f.Collectors.why(); why != "" {
 		return Gate{State: Warning, Sentence: fmt.Sprintf("The heartbeats could not be read (%s), so whether the collector lives is unknown.", why)}
 	}
+	collectors := f.replicas()
 	var freshest, newest Collector
 	var present []string
-	for _, c := range f.Collectors.Value {
+	for _, c := range collectors {
 		if c.HeartbeatAt.After(freshest.HeartbeatAt) {
 			freshest = c
 		}
 		if c.EnrolledAt.After(newest.EnrolledAt) {
 			newest = c
 		}
-		if !c.PresenceAt.IsZero() && now.Sub(c.PresenceAt) <= HeartbeatWindow {
+		if c.present(now) {
 			present = append(present, c.Name)
 		}
 	}
@@ -426,7 +430,7 @@ func judgeHeartbeat(f Facts, now time.Time) Gate {
 	deadline := newest.EnrolledAt.Add(HeartbeatWindow)
 	switch {
 	case !freshest.HeartbeatAt.IsZero() && now.Sub(freshest.HeartbeatAt) <= HeartbeatWindow:
-		return Gate{State: Passed, Sentence: fmt.Sprintf("%s sent a heartbeat %s, inside the %s window.%s", freshest.Name, ago(now, freshest.HeartbeatAt), adjective(window), standbys(f.Collectors.Value, freshest.Name))}
+		return Gate{State: Passed, Sentence: fmt.Sprintf("%s sent a heartbeat %s, inside the %s window.%s", freshest.Name, ago(now, freshest.HeartbeatAt), adjective(window), standbys(collectors, freshest.Name, now))}
 	case now.Before(deadline):
 		return Gate{State: Waiting, Sentence: fmt.Sprintf("%s enrolled %s and has not sent a heartbeat yet. The first is due within %s of the enrolment, by %s.", newest.Name, ago(now, newest.EnrolledAt), window, clock(deadline))}
 	}
@@ -440,10 +444,10 @@ func judgeHeartbeat(f Facts, now time.Time) Gate {
 	case len(present) > 0:
 		g.Sentence += fmt.Sprintf(" %s still reports its presence, so its connection works and no replica leads.", list(present))
 		g.Action.Text = "Look for leader election in the pod’s log: the Lease proxima-cluster-agent may be held by a pod that is gone, or the Role for it may be missing."
-	case len(f.Collectors.Value) == 1:
-		g.Sentence += " It is the only collector of this attempt, so this is not a quiet standby."
+	case len(collectors) == 1:
+		g.Sentence += " It is the only collector of this cluster, so this is not a quiet standby."
 	default:
-		g.Sentence += fmt.Sprintf(" None of the %d collectors of this attempt is heard.", len(f.Collectors.Value))
+		g.Sentence += fmt.Sprintf(" None of the %d collectors of this cluster is heard.", len(collectors))
 	}
 	if freshest.HeartbeatAt.IsZero() {
 		freshest = newest
@@ -464,18 +468,29 @@ func credentialNote(c Collector, now time.Time) string {
 	}
 }
 
-// standbys says of the other replicas that they are rightly quiet.
-func standbys(all []Collector, leader string) string {
-	var names []string
-	for _, c := range all {
-		if c.Name != leader && c.RevokedAt.IsZero() {
+// standbys says of the other replicas that they are rightly quiet, and names those that are
+// not there.
+func standbys(replicas []Collector, leader string, now time.Time) string {
+	var names, gone []string
+	for _, c := range replicas {
+		switch {
+		case c.Name == leader || !c.RevokedAt.IsZero() || !c.ReleasedAt.IsZero():
+		case c.present(now):
 			names = append(names, c.Name)
+		case c.heardAt().IsZero():
+			gone = append(gone, c.Name+" (never heard)")
+		default:
+			gone = append(gone, fmt.Sprintf("%s (last heard %s)", c.Name, ago(now, c.heardAt())))
 		}
 	}
-	if len(names) == 0 {
-		return ""
+	s := ""
+	if len(names) > 0 {
+		s = fmt.Sprintf(" It leads; %s %s, and only the leader sends heartbeats.", list(names), plural(len(names), "is a standby", "are standbys"))
 	}
-	return fmt.Sprintf(" It leads; %s %s, and only the leader sends heartbeats.", list(names), plural(len(names), "is a standby", "are standbys"))
+	if len(gone) > 0 {
+		s += fmt.Sprintf(" Not there now: %s.", list(gone))
+	}
+	return s
 }
 
 func heartbeatEvidence(f Facts) []Evidence {
