@@ -379,6 +379,48 @@ func TestAStrangerFailsNoHealthyCluster(t *testing.T) {
 	})
 }
 
+// TestOneUnreadFactLeavesTheOthers is A-49: what could not be read is a warning that names it, and the rest
+// is judged all the same; on PostgreSQL too, where a failed query spoils its whole transaction.
+func TestOneUnreadFactLeavesTheOthers(t *testing.T) {
+	p, w := gate.Passed, gate.Warning
+	for fact, row := range map[string]struct {
+		fault  string
+		states []gate.State
+		says   string
+	}{
+		"tokens":     {"ALTER TABLE install_tokens RENAME COLUMN prefix TO broken", []gate.State{w, p, p, p}, "install tokens of this attempt could not be read (the database answered with an error"},
+		"collectors": {"ALTER TABLE agents RENAME COLUMN template TO broken", []gate.State{p, w, w, w}, "enrolled agents could not be read"},
+		"cluster":    {"ALTER TABLE clusters RENAME COLUMN platform TO broken", []gate.State{p, p, p, w}, "stored clusters could not be read"},
+		"findings":   {"ALTER TABLE findings RENAME COLUMN items TO broken", []gate.State{p, p, p, p}, ""},
+		"kinds":      {"UPDATE clusters SET kinds = '{'", []gate.State{p, p, p, w}, "stored clusters could not be read"},
+	} {
+		t.Run(fact, func(t *testing.T) {
+			inOffices(t, func(t *testing.T, o *office) {
+				first := o.record("Alpha")
+				o.prove(first.Token)
+				o.db.Exec(t, row.fault)
+				st, err := o.Status(t.Context(), reader(), first.Attempt.ID)
+				must(t, err)
+				said := false
+				for i, g := range st.Inventory.Gates {
+					if g.State != row.states[i] {
+						t.Errorf("gate %d is %s, want %s: %s", g.Number, g.State, row.states[i], g.Sentence)
+					}
+					said = said || row.says != "" && strings.Contains(g.Sentence, row.says)
+				}
+				if row.says != "" && (!said || !strings.Contains(st.Inventory.Owner, "runs Console")) {
+					t.Errorf("no gate says that %s; %s", row.says, st.Inventory.Owner)
+				}
+				cancelled, cancel := context.WithCancel(t.Context())
+				cancel()
+				if _, err := o.Status(cancelled, reader(), first.Attempt.ID); !errors.Is(err, context.Canceled) {
+					t.Errorf("a caller who left: %v", err)
+				}
+			})
+		})
+	}
+}
+
 // TestRemovedClusterArchives: the attempt goes with its cluster, and the slug is free again.
 func TestRemovedClusterArchives(t *testing.T) {
 	inOffices(t, func(t *testing.T, o *office) {

@@ -64,14 +64,18 @@ func Inventory(f Facts, now time.Time) Track {
 		gates[i].ID, gates[i].Number = id, i+1
 		gates[i].Title = []string{titleToken, titleEnrolled, titleHeartbeat, titleSync}[i]
 	}
-	return newTrack(inventoryOwner(gates), gates...)
+	return newTrack(inventoryOwner(f, gates), gates...)
 }
 
 // inventoryOwner names who owns the next step.
-func inventoryOwner(gates []Gate) string {
+func inventoryOwner(f Facts, gates []Gate) string {
+	unread := f.Tokens.why() != "" || f.Collectors.why() != "" || f.Cluster.why() != ""
 	for _, g := range gates {
 		switch g.State {
 		case Failed, Warning:
+			if unread && g.Action == nil {
+				return fmt.Sprintf("The next step is with whoever runs Console: gate %d says what could not be read.", g.Number)
+			}
 			return fmt.Sprintf("The next step is with whoever runs the install in the cluster: gate %d says what to do.", g.Number)
 		case Waiting:
 			if g.Number == 2 {
@@ -393,6 +397,9 @@ func enrolledEvidence(f Facts) []Evidence {
 			out = append(out, Evidence{Label: "Refused", Value: fmt.Sprintf("%s as %s from %s, code %s", t.Refusal.AgentName, t.Refusal.AgentType, t.Refusal.Address, t.Refusal.Code), At: t.Refusal.At})
 		}
 	}
+	if why := f.Findings.why(); why != "" {
+		out = append(out, Evidence{Label: "Self-checks", Value: "could not be read: " + why, At: f.Findings.At})
+	}
 	for _, fd := range f.Findings.Value {
 		if fd.Status == "ok" || fd.Status == "skipped" || len(out) >= 20 {
 			continue
@@ -534,6 +541,9 @@ func judgeSync(f Facts, now time.Time) Gate {
 	if why := f.Cluster.why(); why != "" {
 		return Gate{State: Warning, Sentence: fmt.Sprintf("The stored clusters could not be read (%s), so whether an inventory landed is unknown.", why)}
 	}
+	if why := f.Collectors.why(); why != "" {
+		return judgeSyncOfUnknown(f, why, now)
+	}
 	if c := f.Cluster.Value; c != nil && c.Ours {
 		return landedGate(f, c, now)
 	}
@@ -561,6 +571,15 @@ func judgeSync(f Facts, now time.Time) Gate {
 	return g
 }
 
+// judgeSyncOfUnknown is for agents that could not be read: whose inventory is stored, and from when one is
+// due, is then unknown.
+func judgeSyncOfUnknown(f Facts, why string, now time.Time) Gate {
+	if c := f.Cluster.Value; c != nil {
+		return Gate{State: Warning, Sentence: fmt.Sprintf("An inventory of %s arrived %s, but the enrolled agents could not be read (%s), so whether this attempt’s collector sent it is unknown.", f.Slug, ago(now, c.LastSyncAt), why)}
+	}
+	return Gate{State: Warning, Sentence: fmt.Sprintf("No inventory of %s is stored, and the enrolled agents could not be read (%s), so when one is due is unknown.", f.Slug, why)}
+}
+
 // landedGate judges an inventory that this attempt's collector published.
 func landedGate(f Facts, c *Cluster, now time.Time) Gate {
 	rows := fmt.Sprintf("%s, %s, %s and %s", count(c.Nodes, "node", "nodes"), count(c.Namespaces, "namespace", "namespaces"), count(c.Workloads, "workload", "workloads"), count(c.Pods, "pod", "pods"))
@@ -575,7 +594,7 @@ func landedGate(f Facts, c *Cluster, now time.Time) Gate {
 		return Gate{
 			State:    Warning,
 			Sentence: fmt.Sprintf("The inventory landed %s with %s, but not whole: %s could not be read.", ago(now, c.LastSyncAt), rows, unread(c.Unread)),
-			Action:   &Action{Text: "Apply the ClusterRole of this Console’s manifests again; the next sync then reads what is missing."},
+			Action:   readAgain(c.Unread),
 		}
 	case len(c.SameUID) > 0:
 		return Gate{
@@ -678,6 +697,34 @@ func reportedError(collectors []Collector) string {
 		}
 	}
 	return ""
+}
+
+// readAgain names what makes the unread kinds readable, each reason with its own cure.
+func readAgain(kinds []UnreadKind) *Action {
+	of := func(fits func(reason string) bool) string {
+		var names []string
+		for _, k := range kinds {
+			if fits(k.Reason) {
+				names = append(names, k.Kind)
+			}
+		}
+		return list(names)
+	}
+	var texts []string
+	a := &Action{}
+	if names := of(func(r string) bool { return r == "forbidden" }); names != "" {
+		texts = append(texts, fmt.Sprintf("For %s: apply the ClusterRole and its binding of this Console’s manifests again; the next sync then reads what is missing.", names))
+	}
+	if names := of(func(r string) bool { return r == "not_served" }); names != "" {
+		texts = append(texts, fmt.Sprintf("For %s: see which APIs the cluster serves. One that is switched off or not installed stays unread, and no right in the cluster changes that.", names))
+		a.Command = "kubectl api-resources"
+	}
+	if names := of(func(r string) bool { return r != "forbidden" && r != "not_served" }); names != "" {
+		texts = append(texts, fmt.Sprintf("For %s: see in the collector’s log how the API server fails, and mend the API server; the next sync that succeeds ends this.", names))
+		a.Command = logCommand
+	}
+	a.Text = strings.Join(texts, " ")
+	return a
 }
 
 func unread(kinds []UnreadKind) string {
