@@ -98,7 +98,9 @@ func clusterFact(r Rows) *gate.Cluster {
 		}
 	}
 	if c := in.Conflict; !c.SeenAt.IsZero() {
-		out.Conflict = gate.Conflict{UID: c.UID, Sender: c.AgentName, Ours: ours(c.AgentID), SeenAt: c.SeenAt}
+		out.Conflict = gate.Conflict{
+			UID: c.UID, Sender: c.AgentName, Ours: ours(c.AgentID), Publisher: c.AgentID == in.AgentID, FirstSeenAt: c.FirstSeenAt, SeenAt: c.SeenAt,
+		}
 	}
 	return out
 }

@@ -168,9 +168,24 @@ type UnreadKind struct {
 type Conflict struct {
 	UID    string
 	Sender string
-	// Ours is true where the sender is one of the attempt's collectors.
-	Ours   bool
-	SeenAt time.Time
+	// Ours is true where the sender is one of the attempt's collectors, Publisher where it also published
+	// what is stored.
+	Ours        bool
+	Publisher   bool
+	FirstSeenAt time.Time
+	SeenAt      time.Time
+}
+
+// both tells whether the stored cluster synced after the other one first reported, and still does: two
+// clusters run, and none was rebuilt.
+func (c Cluster) both(budget time.Duration, now time.Time) bool {
+	return c.LastSyncAt.After(c.Conflict.FirstSeenAt) && now.Sub(c.LastSyncAt) <= budget
+}
+
+// outlived tells whether the stored cluster synced after the other one's last report, and that one was
+// quiet for so long. Package inventory then removes the conflict.
+func (c Cluster) outlived(quiet time.Duration, now time.Time) bool {
+	return c.LastSyncAt.After(c.Conflict.SeenAt) && now.Sub(c.Conflict.SeenAt) > quiet
 }
 
 // Finding is one line of an agent's self-check.

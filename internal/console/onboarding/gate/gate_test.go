@@ -186,7 +186,23 @@ func stories() []story {
 		}},
 		{"cluster of another install, late", func(f *Facts) { f.Cluster.Value.Ours, f.Cluster.Value.Publisher = false, "" }},
 		{"rebuilt cluster", func(f *Facts) {
-			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "halden-prod", Ours: true, SeenAt: noon.Add(-time.Minute)}
+			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "halden-prod", Ours: true, Publisher: true, FirstSeenAt: noon.Add(-time.Minute), SeenAt: noon.Add(-time.Minute)}
+		}},
+		{"rebuilt cluster, reported by another agent", func(f *Facts) {
+			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "agent-1", Ours: true, FirstSeenAt: noon.Add(-time.Minute), SeenAt: noon.Add(-time.Minute)}
+		}},
+		{"two clusters run", func(f *Facts) {
+			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "agent-1", Ours: true, FirstSeenAt: noon.Add(-time.Hour), SeenAt: noon.Add(-3 * time.Minute)}
+		}},
+		{"two clusters run with one identity", func(f *Facts) {
+			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "halden-prod", Ours: true, Publisher: true, FirstSeenAt: noon.Add(-time.Hour), SeenAt: noon.Add(-3 * time.Minute)}
+		}},
+		{"two clusters ran, and the stored one is gone", func(f *Facts) {
+			f.Cluster.Value.LastSyncAt = noon.Add(-20 * time.Minute)
+			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "agent-1", Ours: true, FirstSeenAt: noon.Add(-time.Hour), SeenAt: noon.Add(-3 * time.Minute)}
+		}},
+		{"the other cluster went quiet", func(f *Facts) {
+			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "agent-1", Ours: true, FirstSeenAt: noon.Add(-time.Hour), SeenAt: noon.Add(-11 * time.Minute)}
 		}},
 		{"interval differs", func(f *Facts) {
 			f.SyncInterval = 90 * time.Second

@@ -526,15 +526,30 @@ func heartbeatEvidence(f Facts) []Evidence {
 // cluster than the one that is stored.
 func judgeConflict(f Facts, now time.Time) (Gate, bool) {
 	c := f.Cluster.Value
-	if f.Cluster.why() != "" || c == nil || c.Conflict.UID == "" || !c.Conflict.Ours {
+	if f.Cluster.why() != "" || c == nil || c.Conflict.UID == "" || !c.Conflict.Ours || c.outlived(f.budget(), now) {
 		return Gate{}, false
 	}
-	return Gate{
+	g := Gate{
 		State: Failed,
 		Sentence: fmt.Sprintf("%s reported %s from a cluster whose kube-system UID is %s, but %s in %s is stored with the UID %s. Nothing of it was stored.",
 			c.Conflict.Sender, ago(now, c.Conflict.SeenAt), c.Conflict.UID, f.Slug, f.Environment, c.UID),
-		Action: &Action{Text: "If the cluster was rebuilt, accept the new identity on its page. If the command ran against the wrong cluster, uninstall it there and record that cluster under another name.", Offer: OfferAcceptIdentity},
-	}, true
+	}
+	remove := fmt.Sprintf("uninstall the collector there, delete the record of %s under Agents", c.Conflict.Sender)
+	if c.Conflict.Publisher { // its record is the stored cluster's too
+		remove = "uninstall the collector there"
+	}
+	if !c.both(f.budget(), now) {
+		g.Action = &Action{Text: fmt.Sprintf("If the cluster was rebuilt, accept the new identity on its page. If the command ran against the wrong cluster, %s, and record that cluster under another name.", remove), Offer: OfferAcceptIdentity}
+		return g, true
+	}
+	g.Sentence += fmt.Sprintf(" The stored cluster synced after that began, %s: two clusters run under this slug, and none was rebuilt.", ago(now, c.LastSyncAt))
+	ends := fmt.Sprintf("This gate judges the stored cluster again once that record is deleted, or nothing came from the other cluster for %s.", limit(f.budget()))
+	if c.Conflict.Publisher {
+		g.Sentence += fmt.Sprintf(" Both report as %s, so its state.json was copied.", c.Conflict.Sender)
+		ends = fmt.Sprintf("This gate judges the stored cluster again once nothing came from the other one for %s.", limit(f.budget()))
+	}
+	g.Action = &Action{Text: fmt.Sprintf("In the cluster whose kube-system UID is %s, %s, and record that cluster under another name. %s", c.Conflict.UID, remove, ends), Command: "kubectl get namespace kube-system -o jsonpath='{.metadata.uid}'"}
+	return g, true
 }
 
 func judgeSync(f Facts, now time.Time) Gate {
