@@ -1112,6 +1112,8 @@ type ClientInterface interface {
 
 	// RemoveCluster Remove a cluster and archive its attempt; agents stay
 	//
+	// Answers 409 cluster_alive while an agent of the cluster is present, since its next inventory would bring the cluster back: uninstall it and wait until it was quiet for 90 seconds, or revoke it.
+	//
 	// Corresponds with DELETE /api/v1/clusters/{clusterID} (the `RemoveCluster` operationId).
 	RemoveCluster(ctx context.Context, clusterID ClusterIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -1705,6 +1707,8 @@ func (c *Client) ListClusters(ctx context.Context, params *ListClustersParams, r
 }
 
 // RemoveCluster Remove a cluster and archive its attempt; agents stay
+//
+// Answers 409 cluster_alive while an agent of the cluster is present, since its next inventory would bring the cluster back: uninstall it and wait until it was quiet for 90 seconds, or revoke it.
 //
 // Corresponds with DELETE /api/v1/clusters/{clusterID} (the `RemoveCluster` operationId).
 func (c *Client) RemoveCluster(ctx context.Context, clusterID ClusterIDParam, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4386,6 +4390,8 @@ type ClientWithResponsesInterface interface {
 
 	// RemoveClusterWithResponse Remove a cluster and archive its attempt; agents stay
 	//
+	// Answers 409 cluster_alive while an agent of the cluster is present, since its next inventory would bring the cluster back: uninstall it and wait until it was quiet for 90 seconds, or revoke it.
+	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /api/v1/clusters/{clusterID} (the `RemoveCluster` operationId).
@@ -6949,6 +6955,8 @@ func (c *ClientWithResponses) ListClustersWithResponse(ctx context.Context, para
 }
 
 // RemoveClusterWithResponse Remove a cluster and archive its attempt; agents stay
+//
+// Answers 409 cluster_alive while an agent of the cluster is present, since its next inventory would bring the cluster back: uninstall it and wait until it was quiet for 90 seconds, or revoke it.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -199,6 +199,11 @@ func (a Agent) Scope() access.Scope {
 	return access.Scope{ClientID: a.ClientID, EnvironmentID: a.EnvironmentID}
 }
 
+// Present tells whether the agent holds its identity and was seen a moment ago.
+func (a Agent) Present(now time.Time) bool {
+	return a.RevokedAt.IsZero() && a.PublicKey != "" && !a.LastSeen().IsZero() && now.Sub(a.LastSeen()) <= PresentWithin
+}
+
 // LastSeen is when console last received anything of the agent; zero if never.
 func (a Agent) LastSeen() time.Time {
 	if a.PresenceAt.After(a.HeartbeatAt) {

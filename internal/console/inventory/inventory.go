@@ -203,6 +203,8 @@ type Tx interface {
 	ApplyObjects(ctx context.Context, ch Change) error
 	// NextEpoch counts up the epoch of (environment, slug), to least if it is below, and returns it.
 	NextEpoch(ctx context.Context, environmentID, slug string, least int64) (int64, error)
+	// CollectorsOf lists the collectors that enrolled for (environment, slug).
+	CollectorsOf(ctx context.Context, environmentID, slug string) ([]fleet.Agent, error)
 	// DeleteCluster also archives the attempt on its (environment, slug).
 	DeleteCluster(ctx context.Context, id string, at time.Time) error
 }
