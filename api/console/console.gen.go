@@ -1021,9 +1021,15 @@ type ServerInterface interface {
 	// GetUser Read a user with the roles assigned
 	// (GET /api/v1/users/{userID})
 	GetUser(w http.ResponseWriter, r *http.Request, userID UserIDParam)
-	// UpdateUser Rename, deactivate or reactivate a user
+	// UpdateUser Rename, deactivate or reactivate a user, or set a new password
 	// (PATCH /api/v1/users/{userID})
 	UpdateUser(w http.ResponseWriter, r *http.Request, userID UserIDParam)
+	// ListUserAPITokens List the API tokens of a user, newest first
+	// (GET /api/v1/users/{userID}/api-tokens)
+	ListUserAPITokens(w http.ResponseWriter, r *http.Request, userID UserIDParam)
+	// RevokeUserAPIToken Revoke an API token of a user
+	// (DELETE /api/v1/users/{userID}/api-tokens/{apiTokenID})
+	RevokeUserAPIToken(w http.ResponseWriter, r *http.Request, userID UserIDParam, apiTokenID APITokenIDParam)
 	// AssignRole Assign a role to a user on a scope
 	// (POST /api/v1/users/{userID}/assignments)
 	AssignRole(w http.ResponseWriter, r *http.Request, userID UserIDParam)
@@ -2227,6 +2233,67 @@ func (siw *ServerInterfaceWrapper) UpdateUser(w http.ResponseWriter, r *http.Req
 	handler.ServeHTTP(w, r)
 }
 
+// ListUserAPITokens operation middleware
+func (siw *ServerInterfaceWrapper) ListUserAPITokens(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "userID" -------------
+	var userID UserIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "userID", r.PathValue("userID"), &userID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "userID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListUserAPITokens(w, r, userID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RevokeUserAPIToken operation middleware
+func (siw *ServerInterfaceWrapper) RevokeUserAPIToken(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "userID" -------------
+	var userID UserIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "userID", r.PathValue("userID"), &userID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "userID", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "apiTokenID" -------------
+	var apiTokenID APITokenIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "apiTokenID", r.PathValue("apiTokenID"), &apiTokenID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "apiTokenID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RevokeUserAPIToken(w, r, userID, apiTokenID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // AssignRole operation middleware
 func (siw *ServerInterfaceWrapper) AssignRole(w http.ResponseWriter, r *http.Request) {
 
@@ -2427,6 +2494,8 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/users", wrapper.CreateUser)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/users/{userID}", wrapper.GetUser)
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/users/{userID}", wrapper.UpdateUser)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/users/{userID}/api-tokens", wrapper.ListUserAPITokens)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/users/{userID}/api-tokens/{apiTokenID}", wrapper.RevokeUserAPIToken)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/users/{userID}/assignments", wrapper.AssignRole)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/users/{userID}/assignments/{assignmentID}", wrapper.UnassignRole)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/roles", wrapper.ListRoles)
@@ -4027,6 +4096,79 @@ func (response UpdateUserdefaultApplicationProblemPlusJSONResponse) VisitUpdateU
 	return err
 }
 
+type ListUserAPITokensRequestObject struct {
+	UserID UserIDParam `json:"userID"`
+}
+
+type ListUserAPITokensResponseObject interface {
+	VisitListUserAPITokensResponse(w http.ResponseWriter) error
+}
+
+type ListUserAPITokens200JSONResponse APITokenList
+
+func (response ListUserAPITokens200JSONResponse) VisitListUserAPITokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUserAPITokensdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListUserAPITokensdefaultApplicationProblemPlusJSONResponse) VisitListUserAPITokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RevokeUserAPITokenRequestObject struct {
+	UserID     UserIDParam     `json:"userID"`
+	APITokenID APITokenIDParam `json:"apiTokenID"`
+}
+
+type RevokeUserAPITokenResponseObject interface {
+	VisitRevokeUserAPITokenResponse(w http.ResponseWriter) error
+}
+
+type RevokeUserAPIToken204Response struct {
+}
+
+func (response RevokeUserAPIToken204Response) VisitRevokeUserAPITokenResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type RevokeUserAPITokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RevokeUserAPITokendefaultApplicationProblemPlusJSONResponse) VisitRevokeUserAPITokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type AssignRoleRequestObject struct {
 	UserID UserIDParam `json:"userID"`
 	Body   *AssignRoleJSONRequestBody
@@ -4223,9 +4365,15 @@ type StrictServerInterface interface {
 	// GetUser Read a user with the roles assigned
 	// (GET /api/v1/users/{userID})
 	GetUser(ctx context.Context, request GetUserRequestObject) (GetUserResponseObject, error)
-	// UpdateUser Rename, deactivate or reactivate a user
+	// UpdateUser Rename, deactivate or reactivate a user, or set a new password
 	// (PATCH /api/v1/users/{userID})
 	UpdateUser(ctx context.Context, request UpdateUserRequestObject) (UpdateUserResponseObject, error)
+	// ListUserAPITokens List the API tokens of a user, newest first
+	// (GET /api/v1/users/{userID}/api-tokens)
+	ListUserAPITokens(ctx context.Context, request ListUserAPITokensRequestObject) (ListUserAPITokensResponseObject, error)
+	// RevokeUserAPIToken Revoke an API token of a user
+	// (DELETE /api/v1/users/{userID}/api-tokens/{apiTokenID})
+	RevokeUserAPIToken(ctx context.Context, request RevokeUserAPITokenRequestObject) (RevokeUserAPITokenResponseObject, error)
 	// AssignRole Assign a role to a user on a scope
 	// (POST /api/v1/users/{userID}/assignments)
 	AssignRole(ctx context.Context, request AssignRoleRequestObject) (AssignRoleResponseObject, error)
@@ -5421,6 +5569,59 @@ func (sh *strictHandler) UpdateUser(w http.ResponseWriter, r *http.Request, user
 	}
 }
 
+// ListUserAPITokens operation middleware
+func (sh *strictHandler) ListUserAPITokens(w http.ResponseWriter, r *http.Request, userID UserIDParam) {
+	var request ListUserAPITokensRequestObject
+
+	request.UserID = userID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListUserAPITokens(ctx, request.(ListUserAPITokensRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListUserAPITokens")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListUserAPITokensResponseObject); ok {
+		if err := validResponse.VisitListUserAPITokensResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RevokeUserAPIToken operation middleware
+func (sh *strictHandler) RevokeUserAPIToken(w http.ResponseWriter, r *http.Request, userID UserIDParam, apiTokenID APITokenIDParam) {
+	var request RevokeUserAPITokenRequestObject
+
+	request.UserID = userID
+	request.APITokenID = apiTokenID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RevokeUserAPIToken(ctx, request.(RevokeUserAPITokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RevokeUserAPIToken")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RevokeUserAPITokenResponseObject); ok {
+		if err := validResponse.VisitRevokeUserAPITokenResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // AssignRole operation middleware
 func (sh *strictHandler) AssignRole(w http.ResponseWriter, r *http.Request, userID UserIDParam) {
 	var request AssignRoleRequestObject
@@ -5486,110 +5687,115 @@ func (sh *strictHandler) UnassignRole(w http.ResponseWriter, r *http.Request, us
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7D37b9w2mv8KoVtgX7LHdpPc1vlh4XWze95t08BO0MMVuYIjfTPDWkMqJOXJnOH//cCXRGmo13g0SQ9X",
-	"oIhHovj4Xvxe/PgYJWydMwpUiujyMcoxx2uQwPUvvAQqb757px6q34RGl1GO5SqKI4rXEF26JlEccfhU",
-	"EA5pdCl5AXEkkhWssfpsjT9/D3QpV9HlqxdxtCbU/TyPVXcSuOr4v3/GJ/9zdvLtLycf//y7KI7kNlcj",
-	"CMkJXUZPT7EZ7P02h3JGKYiEk1wSpnr4kWZbpBsJxBZIrohAqpfTKDZz/1QA31aT1yP4M/0dh0V0Gf3b",
-	"rILKzLwVsys3uJlKTt6ze6A90ClbHQlAQpAlXfdjzWt3nJklGemdlWtzzBl1URJnm4qOTPM2SjJvo46J",
-	"Bqf2p7apFUIC74OWbXQscOnh7rJiOYL77FftYCs7bYXdN6HZAH0gnGkKHoxB75u2+XhNDoXLe0LTOhob",
-	"Y6oG4xafkTWRnX3qFrVOU1jgIpPR5fnZWayGIOtiHV2+1L8INb/Oy9EIlbAErodTfYocJ9A5ZNmqbS0X",
-	"L4OLoSzt6ZilY/tki4WAbgiZJmEQ+QA6PzP/eVA6C0KJ0TnDPCV02c22frvjcO6nFg55h7k0zAFITa6N",
-	"KT61Qv/sLDQeZxl0w8C0OM7qBSRqvV3TsU0659OlGdzZ7/VwjLdJpCuUsKxY09cIowywIgG02uYroEgW",
-	"nAqNCMZT4AhzVtC0DSFqjDacfHNRA8/JXxWA2mSTkFh2M59u0TbWeRj/sl8vksdUigq6IJSIFaSdG5eU",
-	"sM6lwgKWCHNAFIhcAUc5Zw+QIso4wnNMU0bdL56syAO04qkaOCxnFjgTUM54zlgG2FBRIfp2f9PiGABU",
-	"HA0iZ1SANgrecTbPQM8rYVSqrVKZCnmekQQriM5y0+LPvwoF3seBXOT61SM2Ocd2+VrzSMJSQEQgIfE8",
-	"g1g/S0Fikmk5ZhjpAWcFIExT80nB4dTQvBlOzebq3Y3WzvX805So0XD2jrMcuCRqtRZDuffoMUo4YAnp",
-	"lV73gvE1ltFllGIJJ5KsYReEcQSfc8JBjPmEpKrtzuMMC/lBjBvdkEygs5zDgnwOvuLwwO7HDPPkk+LP",
-	"avp24HKY2IPcx/J7Nv8VEqmGdOi4oXkhR+LEAviGfoe3IiB65wKoRGvAVCDKEBjhWu7y37x61a0GVUBs",
-	"yr86W3UDRffRtfTviRi7ciJhXf+j04h1JP9UzgJzjre7+NO9dc31BwWcdORsnUE8ap7ugzpO71ZsQxGj",
-	"iVZcugFvuqis9vDCkgRyeZMClURuRy6sMPyKjfDJ8RKQWCnrg8jT6JIWWdYUau+V2gUbtCB0CTznRNsc",
-	"TeV2DHmpOQQXtnRCeoSQc7Z4SDj4ZlvwPQcNRZy9GS/4qo9vhChGylnKWZbt983ftsG1eCZhCzRWgLmc",
-	"A5YHEO9doloATWDMGBwywCP3itFy3+j7wTkrhSpT+mP10hOo5slgn1scPQAXxGgUA/Yez5lUR2Hs3H52",
-	"d/JophrDm3wrR00vrDXf7khqJRElzkJQDQpx1751Ie8tJoCq3e/nKFHwSCTjURzd/0WcKAv8ZM0oMY9W",
-	"TPgbeIXvq9KreEhh08+ALbxkrcy2V2/DrBaipcpedd8FYVk5VffQYHwYBJWXBeN6b9msWKZ0YCpYFtr6",
-	"AhAb0l/p3hwOxwaobLsQaK5XOMuALmEsUPzvnq9VNyZc9e73FZy/ce9ObieM2xU6VO4OTTuOPp8s2Ym1",
-	"I98DxVTa9ZUr3YeAJ1WQzbQml7gVHPZUjq+NZjRWK162Czf97m2bWtCjppHOb52YF+ENOmF0kZFE9gHN",
-	"aczXrr3+trARxU5wm1bK3ucsz401URdWN/QBqGScgPXMbIADokwi7XEwzpeSuQiVr15EIfPNDjCGGe0n",
-	"t4BFUOvYV93s2868Fq24WxAu5N2WJmOGPqSiek9oOpyv/kVoeqddiQFtJsPjl9KuJ2dYqi5alGj2QFLD",
-	"njsvRZs1Y027Ol1+uPnO953ryAe6L+ZwIrZCwjq4k+6twXqcvKvONunFLqXcCwrdm08xNZiXzOqQWpMM",
-	"FWt2iLsjyGUjVifVha9LmTXG8fTgUifCLiNNGG3vWdr2KmdpyxsB/IG0drlh/D5jOPxxc7PVw9em6Xdg",
-	"J+GNGLvVBqFXmu37ue5GyaTRjoFfN3KXh99evb9DhQCO/vnT+9fqrwyEQBsiV6yQhrfvYYsEQGo2HwoP",
-	"wFEGC/NW781BTvdN38agxXoO3MmOHPiaCCUUkPvkNIr7MKdW443hAaRPkX2jd6xb+FTAaJbFvq042GpP",
-	"cI7nJLMetW4fa03d9/TIl+cXPXpk6ZN6u6uFhsKUOz6sOpLerHO51RaSMnZtUsNp3T0XiM0HvcQBN54f",
-	"fLk6+S8Tf/n4h+rv019OPv7Je/XHv/4uRGV5Mc9I8i/Y7q7gvSPP3wtD4oqS1Qq8sT+oES5O/v3j48uX",
-	"T8EBlEGLZcEDdPw3LODVC/QHjjfow+33fyx3Q80x7jvEFMNoSudMtYDP8lL9/Zms8YnRn07OY1RiPkYl",
-	"mcXIw5GO5CjoxghwskJAU0jRfIsworDJCIUGes4v/tJLM95+3Bks696sK74ot9zKjeSRv4+vuGZ8VmDu",
-	"4lkTgzugaXEgH2/v5l21PJj+W6qyd5AwmnZswC0GtRTXV4GUiDc/ODq+vkJzWBEbP9RbBU5TDkKAQJuV",
-	"skKIREQYWwQZ1CJGwy4ZNeCH2+9FyMCxMX+2QDmHBXCwIY1SM9rdXRo6EAdRrEPW03tegJ2sWoXAa0CK",
-	"P53hguawYNyESZcgBSLqf2vPoTlO7r3V+AHqHfr31NSgz3VXSXWeiloKmFtJjb488AUwH2aZKo/rkHGP",
-	"L+HR8YDa79ypr/1AbpxX3xzIi+NNbXKTwSeB/f05b5S9SJPRUjegbf60AqpExgYLtAYsCt5wXnTSUYbn",
-	"kLVE6nPGZYj77zDRW2SpqppNlMlyfPV215NcMnoc6SyKfkI1s3PNQ4D8O4EsfcM5G+sbM4kdYXOeKVnP",
-	"dxf+z7sf3yL7FjGOyqz2Ms+tezmu49iNHl4RTdXH+1DGwEjoCpL7scpJHCVWX6s5Yi9eBFquQQi8DDfu",
-	"GURILAvhR43YvTIfMaeqRRwtMMlM4tM9afgPWt3xarll19X0OqAvjmrK1FWiPltgYac4WGQ5inrSiuyN",
-	"+eTF2e5+P8zK+BLqbrnmEM7+YQ3iMYgymZU9gFMdX9kczDgCT2YP2yrcBwHVqm3/1lZ8m4eGSjd+kG9g",
-	"yHoqdymR2eDoj5mW+yiu8jfdnDzwtKHoqoT5GL2JrdeYhlRQhnhBEaEII7GCLAvqx2yxCAnyK5vjp+W2",
-	"0pA3KyyrDJs13iL9ZYsP5rPsh5tu1QaKO4ctJ+RyLISWahtMpBF084wl9/ZZQ/iFguT/4JhKSN+Vjp/j",
-	"xsrz2rg922DVNgSgnbjPsYJexpUNQMco4mJk+yLI+YGMq/p8yoGCEKNC4iy7rnhlVCzcagO7aXDKICXJ",
-	"yvlLjK2neM0oQQLhsJdyDXLFUp++15iSBbTkdziGqk/g74wjjN79eHfznx0Mbnmjvhn2GLYNYNvZ2nnE",
-	"pb5Qdt0B8n3yfPdVEg5rQA7wlxwsuXiNP38QEHBSnNnU2YLqk0XGcBnhb6kdepk6E9nbZB1ZZ+ShSvJQ",
-	"JFQISH8p8qjsPkjwhYAhgZS+fLMy/9nB1/bs04OPRreAPnrex7zfj6h7MopuLTDK0ImP79OOhPgb+h+s",
-	"4KJ2KkIZH41Ya44kQ9+eoRRvhclbUssXKCeUQqpeNtPUXqOLF4jJFfANEVDL9b44f3XWl+xdYwR3cK55",
-	"KmzfjPFe7qiv/gdSJmsR4Y6pBIFacmfolEkjCsWQbqt0KkWLrxGmCD7nGUmIRMmKkQRaXH+dJDm5W6cm",
-	"z/f36/jd7JXIThr7yqg5Hy6hvTaN0EKrzItx67uHXIbNG31eNbh7VN6EgBDHoyR4a1RfUbnqLORfM54u",
-	"NT+UsCIzrq45INX+NcIm7bF03W+w6IezPZyrodGVO/Cj/usg1B/+2Bzu2hm3aa4eMC1nv8QKN4UgkEo5",
-	"N3bTcsfuxpAQThIQ4jtGR+XMuzN9o04sPCcJb7xGaD9pOa+QEpFneNs64GHiby0KJLHZetuxYM+wkNdK",
-	"nx8HCp3GVHoiO8/o6lZ3xXqN+bYj3Wukateae+WjoS9iU/HFPhpdA+HNxIcen2AfOTTg0Vy/P3j30ibX",
-	"DDzpsr9eUHVyCwnj6Wi9wPODDVAJnCfgKd5RKHbTOfIME2pU31gfLjPKwmtEiyyz+xplFEyESSs1p9on",
-	"mGV4nkFjD/GZthr5LQvlLNmtletTt9hMATGuRwuHu5mEUaa+rwSPQ7QX+94NX8nx6lmDVLxp+dHpGrYC",
-	"IIxLQuimskp4jXKKq52tb1nvOU7uyzDS2B3N1ZYJUqLzMzFqjBIr8+rdxFGZeGAIR5GmNP7bypAxiRNi",
-	"pWhVH5P0d5HBS9yPeLpQXQHNn4/TKoJYfYeF2DCeXq/wHiddCs51MRvTxx6SnMJm6NcXvaG4xmzqvQcX",
-	"X1UFGCUt04C4udM+/6BgSYK5aD8pqlKvzHHbUC5/exQZOLdHIAYG6cpAdihcpARBV+ynaElVaovyVOck",
-	"ewxCE5Dz4z6FSeVOwzvzLVDY7Bc9fU6aZi1l8VC5iD8+mDIdOqmQq4XVcgrLKhAmCYKkX18OYX9mYDVS",
-	"EJv2DO4ILM4LkskbGt44Rx9PLkNFz/Hw+yfY3PTqfbet/ViZTu0rbSA/5Fu3Ef2XRhrbX+c9MHE1NAYA",
-	"YXIVW1PZ/sq1q5PkOeYPcQahgvEd7BNRhXXb1jCa3DuD+juB38D+Ycv69AceXfkfM/l4KJnUzeCRAsMG",
-	"uoP7l414B98t6zUAPDCaaHo4i0K2feVC7+EDMDYG3++32jeUXwHTqJ8jdfcHTKw5thNIVe3LbF0iXGYe",
-	"ShkIP21P72VSDY62IF8jolMiKFphXdxGgVuE0/lSRiEs8NORDhs9yHDab/Exsg0NpX38tGKIbWxFNAqf",
-	"JRIS8n5vbQVcu1Q3gptvCIsfxPjzuokkDy2ArEqrjij0UBVOCABpn6Bxq0h7fj5yQ+JYWNRjmT4Q2mC+",
-	"V5knt65a5ltd1xp4LOd8gEmVH8qeakrpLktKwWbynVwT/f47ufr8HZbJ6oCM8yVw1FiYKRdZcCK3dwpQ",
-	"dt8DzIPJaRRdvbsx3rBTV+FPL8p8UHa/kjLvd/FdUWQbjOhSVBrPTuYcWVJITwhFc842AvhrZRHRpTtI",
-	"n7A1oAVna4SpjpQjxsmSUF37kMOiEF5lw4SxewJV+UFrbP3ixq8oKSfKitFF/AhdsN2Z2bO8ui7vGtOt",
-	"LT0iUEH1MRhaFjeJy3wCjHIsV4hQyZD6xJzR0YesM5KAPRZl53aV42QFJxenZ1EcFTyz4BKXs9lmsznF",
-	"+vUp48uZ/VbMvr+5fvP27o3+pjLGo3dmlejazMezwS6jh3O9geVAcU6iy+ib07PTb8z5upUmmxnOyezh",
-	"XP1zYvIV1NMlaMZWTKGLJd6k0WWk2N1VPBNRo97ixdlZR63FcTUWa3XmAoUWv9MOXf3YZg+E+ysn6FVt",
-	"jCPh1Eq9IL15lwwi3LmqRBm3mpLxUigp40joYxx9PvHTE8s3OtVfBOB2rbecslackV4g5N9Yuj04zMx+",
-	"9VQXkpIX8LSDsPODD25zFAIoM29MYUwvQoCIQMS6ZzEVG+AIZwfCrs5IwZ70K2sJ7YPcpzjAKrPHqnT+",
-	"k5EhGRh7oE4Ctzp9yyMB/waDn8Prq5rMmmX8nz7uIPPFrgg7FJuYyddB+Qw28SBpZWqnxLm2bSaUN17Z",
-	"nqmlTVKuxkFMAsU02QYgZtte6kQS9VYkLDd104XsEzfXrtT/FMLGL790ZFHjah9Nh6erNEUYlVclDMfT",
-	"hhMdU6sQZTWEEM3PHl28/qmV/P8BskTjOIFRv8ciIC7OfkMIuQW8J0Z2OCcpK2flzi6og/xDnvrM83yo",
-	"fwXM99vCtT5Dcyj+c/PtYr+ZjROf1MOzrRtSFZsVz6WQuPeDZlX4SVm5kQYz9V7oatnHiMIGhET6hIqH",
-	"cg8hu1hfMTF+bzTpMj/6IfSvkcWbqVZHZvNAelGAFnTtFpseAZ+J0Pq9KTZhM1A0pRxy8x82MffuqNaG",
-	"GVQpyRYmMWLceC/mOLlHkiEykrZ35Rlnmz5h5qW+devVb/yGX7F+0azGcAx/gA9EZeocRvkYora/qV3t",
-	"9DXKpp3CHUc2AGoVMya2AiiqX7U1vS5ifatDXHF+QuBXzcE7J2+mZuGag7pdvbAwHi5+mwzcCAcSuaod",
-	"KTMBULfxmFRX64PCpfZzqYsZeWQWo4sXaMUKLmJ08VIfezqN4qCwuKmnd36N0mL3IOCRxUXgCNXX5Z6s",
-	"EetzqHNXOWiaNbNHnzw7HZZX5izLMzTl3Zvmjuu1tCvwNLLXiDK5InSJIBM611eyIjH3Xh1YLeuB/MzL",
-	"v2/z/DRy7ycB/8FlfHlSYGJvkOJTxzgWliYMh7Di3wRWLEuBlx7/JnPtY1mOx3KVSduG5J0U+68czTvz",
-	"nRDRP9g0ooqBp0FgX/jBNhqLmU+DfTzVZYwDGnu3qg5o7V8xOqC5f9nwgOY719tO7GiuqnhPH6Ypse4o",
-	"rnw00hUVIDil8NuTK41NuJlroVQOgV6cfetm9AvOyAOgzYpkhjN0rriLxtkDL0QgcxGTjJEgNAGtY+oM",
-	"tfKQCNros8dzrvZD/+M5Tu4vUUGdeCWmHt8GE4kKKknmqgN+KgiYI//fniFhylxqp4epVWHPODT9b2v2",
-	"AK5O+niVtXbh9LGjoGrq2hVgAKWgYs/haviWWoa9XFpIvB1DPy16RdwRG5oKjAdn2qOEhxw09ufYth3C",
-	"Z9gZ1hfwnRDvBr6wR6dxU99B0DRB4kh9lkePKE1OH2aB5vSMf42hFl0YcdBnOPahn8GWQJ2AHu1Nzk/d",
-	"YSad7SeeTTYD9A//7ukB7X+Lmk3jdvghc69unR7Quro/f8hkysvkp1XWq2ofU+tLjAKyZOT85ZoKfy+Q",
-	"fyz1cJLZlAZvl72mGr25mnAqP7h/R8WRxWaj2P7h0Wvzi7XAqScE//xREW2FfzOVUhf1sGz0oBMSygar",
-	"+bkDmJ2Zj2ePtv7i06xeyb8tvEthc+2XZB+ZZ7c8gku0dqT12Nutd8nBhDTzsZHSAZvqeoIKj1pSjCMb",
-	"0zZALrXDvp15cd6x1enAXA5yNChfiXur0FQHiiXT6fUDYWsO94aA65eIDsP2HRPS1bqeSN42S2kP4pzD",
-	"24PDBaOCiSZ7Bz6zMwrIFieuKOjzROUiA5BWUnZn7S/3ivKXVRiP50CKh+q3d1mxPIZqOaWCVt3PPHmq",
-	"1bKRdaxJp03ADvFl+bRX7dJdIaXv9HOnkj17Yz6W38dMWzMyNzk+4W2rB6KjvTvTAOrAxDu9X2c0oHtN",
-	"hzDlzuw19AP8Orem5d6Onf9TONKgMPE4dyGTxx8m1SFTOyExLlHNBM/jmSG4fGD30IVBfRzn/zlMO+q1",
-	"979PK382quqZTbNHOfjY1LPSXOTXcG5qshwPzjLoVv1udYsJqbQs6TK1DsPtSvqT8HTLwOEPdxqnOwXz",
-	"1pyhncT0L2sAHTkLypTEmfrMFDeQG4qgYeeldNvZo/pnkIJp0TdOSpjev6B6aYBnr+9lc5Zu0YplqTgM",
-	"OOPIFrEIHXY6EMC+OLec/Wa45RZ0jlJ5LbsOJXs1kYyjYBJu8ioxtBked2WxhMkAfFeeBZ4Mxj+tGCLC",
-	"lpdAhMYmi8FezLTVlzKlbO+Ty/bZzK/rEeQxU2bTK1E5Bac0anp+IddYCXszDe+A+O8FyisI7AfxQvSl",
-	"an0QJmNnMrIta95MreoUop571M77uuXeqo6urzMNSVa1k46s6piaQVOrOoWopQr0IWiYcNZtZ4+mal7n",
-	"sXCLuHF7tun3CIbr1CiwGT/6wnid9Kudc2oXRKakVy2l+1nM03VK/EBImIb3TN2rIytO0yPe3K2fgi7R",
-	"hSWYfMPy11EYc9YonteS/aUb7aVcH4NGqmJ+X6ZikFdLcEJZrUcpjSvmhAbT13xqhB9awW4nldlj9aPH",
-	"kv1A8YGopz/a5U/qSxjA7/F9af6aOm/DebgfMc2QrauS9/NHBZrSGrKxW+APDsimIttMA8NOJFjP3Sb7",
-	"Kj0XzWHBTN3TLVphnSzcSHk4rWrTVSFfNRP7sKolVj5yq/cfGbeh94T5l02UT8s0K++Z8eM+fXz63wAA",
-	"AP//",
+	"7D1rb9w4kn+F0C0w+5DdtifJ7TgfFl5Pds+7M5nATjCHG+QGbKm6m2s1qZCUO32G//uBL4lSU692q5M5",
+	"3AKLiVuUSNa7ilXFxyhh65xRoFJEl49RjjlegwSu/8JLoPLm+3fqR/U3odFllGO5iuKI4jVEl25IFEcc",
+	"PhWEQxpdSl5AHIlkBWusXlvjzz8AXcpVdPnqRRytCXV/nsfqcxK4+vB//4JP/ufs5LtfTz7+6XdRHMlt",
+	"rmYQkhO6jJ6eYjPZ+20O5YpSEAknuSRMfeEnmm2RHiQQWyC5IgKpr5xGsVn7pwL4tlq8nsFf6e84LKLL",
+	"6N9mFVRm5qmYXbnJzVJy8p7dA+2BTjnqSAASgizpuh9r3rjjrCzJSO+q3JhjrqiLkjjbVHRkhrdRknka",
+	"dSw0uLQ/ti2tEBJ4H7TsoGOBS093lxXLEdxn32oHW/nRVth9G1oN0AfCmabgwRj03mlbjzfkULi8JzSt",
+	"o7ExpxowbvMZWRPZ+U09ovbRFBa4yGR0eX52FqspyLpYR5cv9V+Emr/Oy9kIlbAErqdT3xQ5TqBzynJU",
+	"214uXgY3Q1na82GWjv0mWywEdEPIDAmDyAfQ+Zn5nwelsyCUGJ0zzFNCl91s6487Dud+auGQd5hLwxyA",
+	"1OLamOJTK/TPzkLzcZZBNwzMiOPsXkCi9tu1HDukcz1dlsGdfV9Px3ibRLpCCcuKNX2NMMoAKxJAq22+",
+	"AopkwanQiGA8BY4wZwVN2xCi5mjDybcXNfCc/EUBqE02CYllN/PpEW1znYfxL/vtInlMo6igC0KJWEHa",
+	"qbikhHUuFRawRJgDokDkCjjKOXuAFFHGEZ5jmjLq/uLJijxAK56qicNyZoEzAeWK54xlgA0VFaJP+5sR",
+	"xwCg4mgQOaMCtFPwjrN5BnpdCaNSqUrlKuR5RhKsIDrLzYg//Uso8D4O5CL3XT1jk3PsJ19rHklYCogI",
+	"JCSeZxDr31KQmGRajhlGesBZAQjT1LxScDg1NG+mU6u5enejrXO9/jQlajacveMsBy6J2q3FUO799Bgl",
+	"HLCE9Erve8H4GsvoMkqxhBNJ1rALwjiCzznhIMa8QlI1dufnDAv5QYyb3ZBM4GM5hwX5HHzE4YHdj5nm",
+	"ySfFX9Ty7cTlNLEHuY/l+2z+L0ikmtKh44bmhRyJEwvgG/o93oqA6J0LoBKtAVOBKENghGup5b999arb",
+	"DKqA2JR/dbbqBor+RtfWfyBi7M6JhHX9H51OrCP5p3IVmHO83cWf/lrXWn9UwElHrtY5xKPW6V6o4/Ru",
+	"xTYUMZpow6Ub8OYTldce3liSQC5vUqCSyO3IjRWGX7ERPjleAhIr5X0QeRpd0iLLmkLtvTK7YIMWhC6B",
+	"55xon6Np3I4hL7WG4MaWTkiPEHLOFw8JB99tCz7noKGIszfjBV/18o0QxUg5SznLsv3e+es2uBfPJWyB",
+	"xgowl3PA8gDivUtUC6AJjJmDQwZ4pK4YLfeNvR9cszKoMmU/Vg89gWp+GRxzi6MH4IIYi2KA7vGCSXUU",
+	"xi7sZ7WTRzPVHN7iWzlqemGt+XZHUiuJKHEWgmpQiLvxrRt5bzEBVGm/X6JEwSORjEdxdP9ncaI88JM1",
+	"o8T8tGLCV+AVvq/KqOIhhU0/A7bwkvUy2x69DbNaiJYqf9W9F4RlFVTdw4LxYRA0XhaMa92yWbFM2cBU",
+	"sCyk+gIQG/K9Mrw5HI4NUNlxIdBcr3CWAV3CWKD47z3fqm4suPq6/63g+k14d3I/YZxW6DC5OyztOPp8",
+	"smQn1o98DxRTafdX7nQfAp7UQDbLmlziVnDY0zi+NpbRWKt42S7c9LO3bWZBj5lGOt91Yl6EFXTC6CIj",
+	"iewDmrOYr914/W5hTxQ7wW1GKX+fszw33kRdWN3QB6CScQI2MrMBDogyiXTEwQRfSuYiVL56EYXcNzvB",
+	"GGa0r9wCFkGrY19zs0+deSNacbcgXMi7LU3GTH1IQ/We0HQ4X/2T0PROhxID1kyGx2+l3U7OsFSfaDGi",
+	"2QNJDXvuPBRt3ox17ep0+eHmez92rk8+0H0xhxOxFRLWQU26twXrcfKuOdukF7uVUhcU+ms+xdRgXjKr",
+	"Q2pNMlSs2SHujiCXjVid1Ba+LmXWmMDTg0udCIeMNGG0PWdp26OcpS1PBPAH0vrJDeP3GcPhl5vKVk9f",
+	"W6b/AbsIb8bY7TYIvdJt3y90N0omjQ4M/Gsjd3n47dX7O1QI4OgfP79/rf6VgRBoQ+SKFdLw9j1skQBI",
+	"jfKh8AAcZbAwT7VuDnK67/o2Ji3Wc+BOduTA10QooYDcK6dR3Ic5tRtvDg8gfYbsG62xbuFTAaNZFvu+",
+	"4mCvPcE5npPMRtS6Y6w1c9+zI1+eX/TYkWVM6u2uFRo6ptyJYdWR9Gady632kJSza5MaTuvhucDZfDBK",
+	"HAjj+YcvVyf/Zc5fPv6++vfprycf/+g9+sNffheisryYZyT5J2x3d/Dekec3wpC4omS1A2/uD2qGi5N/",
+	"//j48uVTcALl0GJZ8AAd/xULePUC/Z7jDfpw+8MfSm2oOca9h5hiGE3pnKkR8Fleqn9/Jmt8Yuynk/MY",
+	"lZiPUUlmMfJwpE9yFHRjBDhZIaAppGi+RRhR2GSEQgM95xd/7qUZTx93HpZ1K+uKL0qVW4WRPPL38RXX",
+	"nM8KzF08a87gDuhaHCjG26u8q5EHs39LU/YOEkbTDgXc4lBLcX0VSIl486Oj4+srNIcVseeHWlXgNOUg",
+	"BAi0WSkvhEhEhPFFkEEtYjQcklETfrj9QYQcHHvmzxYo57AADvZIo7SMdrVLwwbiIIp1yHt6zwuwi1W7",
+	"EHgNSPGnc1zQHBaMm2PSJUiBiPq/9efQHCf33m78A+od+vfM1GDMdddIdZGKWgqY20mNvjzwBTAfZpkq",
+	"j+uQ5x5fIqLjAbU/uFPf+4HCOK++PVAUx1va5C6DTwL7x3PeKH+RJqOlbsDa/HkFVImMDRZoDVgUvBG8",
+	"6KSjDM8hazmpzxmXIe6/w0SryNJUNUqUyXJ+9XQ3klwyehzpLIp+QjWrc8NDgPwbgSx9wzkbGxsziR1h",
+	"d54pWc93N/6Pu5/eIvsUMY7KrPYyz617O+7DsZs9vCOaqpf3oYyBJ6ErSO7HGidxlFh7rRaIvXgRGLkG",
+	"IfAyPLhnEiGxLIR/asTulfuIOVUj4miBSWYSn+5JI37QGo5X2y0/XS2vA/riqK5M3STq8wUWdomDRZaj",
+	"qCdtyN6YV16c7er7YV7GlzB3yz2HcPZ36xCPQZTJrOwBnPrwlc3BjCPwZPYwVeFeCJhWbfpbe/FtERoq",
+	"3fxBvoEh+6nCpURmg09/zLLcS3GVv+nW5IGnDUVXJczH2E1svcY0ZIIyxAuKCEUYiRVkWdA+ZotFSJBf",
+	"2Rw/LbeVhbxZYVll2KzxFuk3W2Iwn2U/3PSoNlDcOWw5IZdjIbRU22AijaCbZyy5t781hF/okPzvHFMJ",
+	"6bsy8HPcs/K8Nm+PGqzGhgC0c+5zrEMvE8oGoGMMcTFyfBHk/EDGVX095URBiFEhcZZdV7wy6izcWgO7",
+	"aXDKISXJysVLjK+neM0YQQLhcJRyDXLFUp++15iSBbTkdziGqi/gb4wjjN79dHfznx0Mbnmjrgx7HNsG",
+	"sO1q7Tri0l4oP90B8n3yfPc1Eg7rQA6IlxwsuXiNP38QEAhSnNnU2YLqyiLjuIyIt9SKXqbORPaUrCPr",
+	"jDxUSR6KhAoB6a9FHpWfDxJ8IWDIQUpfvlmZ/+zga7/s04OPRreBPnrex73fj6h7MopuLTDKoxMf36cd",
+	"CfE39D9YwUWtKkI5H42z1hxJhr47QyneCpO3pLYvUE4ohVQ9bKapvUYXLxCTK+AbIqCW631x/uqsL9m7",
+	"xgiucK5ZFbZvxngvd9R3/yMpk7WIcGUqQaCW3BmqMmmcQjGkxyqbStHia4Qpgs95RhIiUbJiJIGW0F8n",
+	"SU4e1qnJ8/3jOv5n9kpkJw29MmrNh0tory0jtNEq82Lc/u4hl2H3RterBrVHFU0ICHE8SoK3nuorKlcf",
+	"C8XXTKRLrQ8lrMhMqGsOSI1/jbBJeyxD9xss+uFsi3M1NLpyB37S/zoI9YdfNsVdO/M23dUDpuXsl1jh",
+	"lhAEUinnxiotV3Y3hoRwkoAQ3zM6Kmfe1fSNqlh4ThLeeIvQvtJSr5ASkWd42zrhYc7fWgxIYrP1tmPB",
+	"nmEhr5U9Pw4UOo2pjER21ujqUXfFeo35tiPda6Rp15p75aOh78Sm4ot9LLoGwpuJDz0xwT5yaMCjuX9/",
+	"8u6tTW4ZeNJlf7ug+sgtJIyno+0CLw42wCRwkYCneMeg2E3nyDNMqDF9Y11cZoyF14gWWWb1GmUUzAmT",
+	"NmpOdUwwy/A8g4YO8Zm2mvktC+UsWdXKddUtNktAjOvZwsfdTMIoV983gsch2jv73j2+kuPNswapeMvy",
+	"T6dr2AqAMC4JoZvKKuE1KiiuNFvftt5znNyXx0hjNZrrLROkRBdnYtQ4JVbm1T8TR2XigSEcRZrSxG8r",
+	"R8YkToiVolVdJulrkcFb3I94ulBdAc1fj7Mqglh9h4XYMJ5er/AelS4F57qZjfnGHpKcwmbo2xe9R3GN",
+	"1dS/Htx81RVglLRMA+LmTsf8g4IlCeai/ayoSj0y5bahXP72U2Tg3JZADDykKw+yQ8dFShB0nf0ULalK",
+	"bac8VZ1kj0NoDuT8c5/CpHKnYc18CxQ2+52ePidNs5ayeKhcxJ8eTJsOnVTI1cZqOYVlFwiTBEHSry+H",
+	"sD8zsJopiE1bgzsCi/OCZPKGhhXn6PLk8qjoORF+v4LNLa/+7ba9HyvTqX2nDeSHYuv2RP+lkcb2r/Me",
+	"mLgeGgOAMLmJralsf+Pa9UnyAvOHqEGoYHwH+5yowrpNNYwm985D/Z2D34D+sG19+g8eXfsfs/h4KJnU",
+	"3eCRAsMedAf1lz3xDj5b1nsAeGA0p+nhLArZ9pY7eg8XwNgz+P641b5H+RUwjfk50nZ/wMS6YzsHqWp8",
+	"ma1LhMvMQykD4aftaV0m1eRoC/I1IjolgqIV1s1tFLhFOJ0vZRTCAj8dGbDRkwyn/ZYYI9vQUNrHzyuG",
+	"2MZ2RKPwWSIhIe+P1lbAtVt1M7j1hrD4QYyv100keWgBZNVadUSjh6pxQgBI+xwat4q05+cjNySOhUX9",
+	"LNMHQhvM92rz5PZVy3yr21oDy3LOB7hU+aH8qaaU7vKkFGwm1+Sa6PfX5Or1d1gmqwMyzpfAUWNjpl1k",
+	"wYnc3ilAWb0HmAeT0yi6endjomGnrsOf3pR5ofz8Ssq8P8R3RZEdMOKTorJ4djLnyJJCekIomnO2EcBf",
+	"K4+ILl0hfcLWgBacrRGm+qQcMU6WhOrehxwWhfA6GyaM3ROo2g9aZ+tXN39FSTlRXoxu4kfogu2uzNby",
+	"6r68a0y3tvWIQAXVZTC0bG4Sl/kEGOVYrhChkiH1iqnR0UXWGUnAlkXZtV3lOFnBycXpWRRHBc8suMTl",
+	"bLbZbE6xfnzK+HJm3xWzH26u37y9e6PfqZzx6J3ZJbo26/F8sMvo4VwrsBwozkl0GX17enb6ramvW2my",
+	"meGczB7O1X9OTL6C+nUJMoQsE1LFiRQImyocrbgMBKqsR/3jNwJxloEwxaMS2WdKFyjAaNeWG8c+RgWV",
+	"JFMWgs24QIwjIpDNejlFNxKxQmbkAYSGsmEmSynqc+VaTtFV9dw0yaQIp2tCiZAcS8aRACli7W1jlIJm",
+	"dt0RMrbzIXgAvnXx47ICVjBN7EpQ6OE3aXQZKRHousCJqNGD8uLsrKP/5Li+k7Xee4Hmk9/rILf+2WZU",
+	"hL9XLtDrZBlHwpnaekN6x6XQEA4GiXL4NXfjpVCS17HVxzj6fOKnbJZPdPmDURJ1uF1rNVz2zzMSHYT8",
+	"K0u3B4eZ0eFPdcUheQFPOwg7P/jkNm8jgDLzxDQL9U5NFOETG7LGVGyAI5wdCLs6Swd7GqHsr7QPcp/i",
+	"gPiYPVbXCTwZIZKB8ZHqJHCrmc0jAf9Wh1/C+6uGzJpXGzx93EHmi10Zdig2MYuvg/IZbOJB0uoZTwrv",
+	"SpxrO2ZCeeO1Mppa2iTlbhzEJFBMk20AYnbspU6uUU9FwnLTS17IPnFz7a4/mELY+C2pjixqXD+o6fB0",
+	"lSplWV4fMRxPG070OWOFKGs1hWh+9uhyGJ5ayf/vIEs0jhMY9bs9AuLi7DeEkFvAe2Jkh3OSsptY7nyl",
+	"Osg/5KnPPM+H+lfAfL8tXOu6okPxn1tvF/vN7Nn5Sf3IulUhVefV4rkUEve+0OyUPykrN1KDptaFrr9/",
+	"jChsQEikq3Y8lHsI2cX6ionxutGkEP3kpxV8jSzeTD87MpsHUq4CtKD72diUEfhMhLbvTQMOm5WjKeWQ",
+	"yn/Ywtyzo3obZlLtgBuYxMqv1xGdOU7ukWSIjKTtXXnG2aZPmHnpgN129Rt/4FdsXzQ7VBwjHuADUbk6",
+	"hzE+hpjtb2rXXX2NsmmnmcmRHYBaF5GJvQCK6tePTW+L2Hjzbnhyl4H9JMmvmoN3qpGmZuFa0L7dvLAw",
+	"Hi5+mwzcOCIlclUrszMxYKd4TPqvjUHh0vq51OFcj8xidPECrVjBRYwuXupSsN1QrBEWN/WU169RWuwW",
+	"Rx5ZXATKyr6u8GSNWJ9DnbvGQdOtmT365NkZsLwy9T3PsJR3b987btTS7sCzyF4jyuSK0CWCTOj8Z8mK",
+	"xNwFdmCzrAfyM68moS3y06hHmAT8B5fxZfXExNEgxaeOcSws7cEcVvybwIplKfAy4t9krn08y/FYrrKL",
+	"25C8U3bwlaN5Z70TIvpHm1pVMfA0COw7frCDxmLm0+AYT3VB5YDB3k2zA0b7164OGO5fwDxg+M6VvxMH",
+	"mqvO5tMf05RYdxRX/jQyFBUgOGXw22qehhJu5p8ok0OgF2ffuRX9ijPyAGizIpnhDJ0/707jbBEQEchc",
+	"TiVjJAhNQNuYOmuvLJxBG12PPedKH/ovz3Fyf4kK6sQrMT0KN5jIKnVhgwX6VBAwbRC+O0PCtP7UQQ+b",
+	"WWDqPprxtzV7ANc7frzJWruE+9inoGrpOhRgAKWTKkxtsoZvaWXYC7eFxNsx9NNiV8QdZ0NTgfHgTHuU",
+	"4yEHjf05tk1D+Aw7w/pSwhPi3UoYjug0bi88CJomSBypr/LoJ0qT04fZoKko8q921KILIw66rmUf+hns",
+	"CdQJ6NHebv3UfcykMyDFs8lmgP3h38c9YPxv0bJp3Jg/ZO3VTdwDRt8Tmg5fTHnB/rTGetUBZWp7iVFA",
+	"loxcvFxT4TcC+aW6h5PMpl16u+w1HfrNdY1TxcH9ezuOLDYbFxAcHr0251oLnHqS9C8fFdFW+DdLKW1R",
+	"D8vGDjohoWywWpw7gNmZeXn2aHtSPs3qtxu0He9S2Fz7bepH5tktjxASrZX5Hlvdehc/TEgzHxspHbCp",
+	"rmyo8KglxTiyMWMD5FIrgO7Mi/NKeacDcznJ0aB8Je6tQVMVWUumSw4GwtYUPIeA67fNDsP2HRPS9f+e",
+	"SN4224sP4pzD+4PDBaOCiSZ7Bz6jGQVkixPXKPV5onKRAUgrKTttyavlXqf8ZWfK4wWQ4qH27V1WLI9h",
+	"Wk5poFV3Vk+earVsZB1r0mkTsENiWT7tVVq660jpe/27M8merZiPFfcxy9aMzE2OT1ht9UB0dHRnGkAd",
+	"mHinj+uMBnSv6xCm3Jm9mn9AXOfWjNw7sPN/CkcaFOY8zl1S5fGHSXXIlCYkJiSqmeB5PDMElw/sHrow",
+	"qMtx/p/DdKBeR//7rPJno6qe2TR7lIPLpp6V5iK/hrqpyXI8dNVpp+l3q0dMSKVlm5upbRhud9KfhKdH",
+	"Boo/XDVOdwrmrakrnsT1L/siHTkLyrQJmrpmihvIDUXQsHopPXb2qP4zyMC06BsnJczXv6B5aYBnrzRm",
+	"c5Zu0YplqTgMOOPINvYIFTsdCGBfnFvOfjPccgs6R6m8ql4fJXt9okygYBJu8rpTtDked2UDickAfFfW",
+	"Ak8G459XDBFhW24gQk0TBNe2YasvqkrZ3pXL9reZ3+vE8ljj3mqaCttkwb5Tr51Gc3uvedmLFYt7ceq3",
+	"JFgyxCjaMH5P6NJldOScLTleCy0mdOuNS+9a2bIrhNrmCj8AygDfQxqjTIcDaOqyNNSbCAu0sdcENTSi",
+	"bjrhNR2dgs8bXVq/UGCvpByzDA9F34gSnnvTSyH6Es0+CJNvNBnTlV2MpjbUClHPnGqXXHrk3oaa7pg0",
+	"DUlW3bCObKiZLlBTG2qFqCU69CFomGrRY2ePpg9iZ1G7Rdw4i8N89whu99QosPlKaj8mZVmHFnX7INOk",
+	"rZaQ/izmcTXuzd5GFDaVithtDoSApg2d5WkM82CnFUih+1npnr5FSpS7tkECb5WC2uiuUqfoCnF/Fp17",
+	"KEyDfNs+qrzgPGSoHohsppEWpvfakQ3V6UlVmadxRRxg8jvLvwwZ66xPAS7HKqAsp5Aw4TZeYcXqt636",
+	"SsXOF2565TDZViu3txgagr+OPkoNa3qxAN2wEGGpr9qwvc2UxDG98UIBRJ8CnkcA8W+zVdNRNP6s0We1",
+	"JSlWD9or5nAMUV71ff0yjdS8trMTGoF6ljLmxJw1wvSN0Brhh447tJPK7LH6oyfA94HiA1HPAD72FvUl",
+	"OPk9vi+jgqYl6HAe7kdMM5PFNVT95aMCTRkksiktwB8ckE3zzpkGhl1I8OoPWwOhHGg0hwUzcQkbi8DN",
+	"TLDTqo1plQmjVmJ/rFoslj+53fs/GQ3v/cL8e4nKX8vsU+83c7z19PHpfwMAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
