@@ -195,7 +195,8 @@ func (s *Service) change(ctx context.Context, p access.Principal, agentID, actio
 }
 
 func notFound(agentID string) error {
-	return problem.New(problem.NotFound, "agent_not_found", fmt.Sprintf("There is no agent %s.", agentID))
+	return problem.New(problem.NotFound, "agent_not_found", fmt.Sprintf("There is no agent %s.", agentID)).
+		WithCure("Check the id; if it is right, its record was deleted, or you have no role where it lives.")
 }
 
 // Scope is where the agent belongs.

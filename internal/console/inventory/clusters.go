@@ -84,7 +84,8 @@ func limited(n int) int {
 }
 
 func unknownSort(key string, known []string) error {
-	return problem.New(problem.Invalid, "invalid_sort", fmt.Sprintf("%q is no column to sort by; the columns are %q.", key, known)).InField("sort")
+	return problem.New(problem.Invalid, "invalid_sort", fmt.Sprintf("%q is no column to sort by; the columns are %q.", key, known)).
+		WithCure("Choose one of them, with a hyphen before it for the other direction.").InField("sort")
 }
 
 // Cluster reads one cluster.
@@ -97,7 +98,8 @@ func (s *Service) Cluster(ctx context.Context, p access.Principal, clusterID str
 }
 
 func clusterNotFound(clusterID string) error {
-	return problem.New(problem.NotFound, "cluster_not_found", fmt.Sprintf("There is no cluster %s.", clusterID))
+	return problem.New(problem.NotFound, "cluster_not_found", fmt.Sprintf("There is no cluster %s.", clusterID)).
+		WithCure("Check the id; if it is right, the cluster was removed, or you have no role where it lives.")
 }
 
 // Objects reads one page of a section.
@@ -107,7 +109,8 @@ func (s *Service) Objects(ctx context.Context, p access.Principal, q Query) (Pag
 	}
 	keys := SortKeys(q.Section)
 	if keys == nil {
-		return Page{}, problem.New(problem.NotFound, "section_not_found", fmt.Sprintf("A cluster has no section %q.", q.Section))
+		return Page{}, problem.New(problem.NotFound, "section_not_found", fmt.Sprintf("A cluster has no section %q.", q.Section)).
+			WithCure(fmt.Sprintf("The sections are %q.", Sections()))
 	}
 	q.Limit = limited(q.Limit)
 	if q.Sort == "" {
@@ -137,7 +140,8 @@ func (s *Service) Object(ctx context.Context, p access.Principal, clusterID stri
 		o, err = s.Store.Object(ctx, clusterID, k)
 	}
 	if errors.Is(err, ErrNotFound) {
-		return Object{}, problem.New(problem.NotFound, "object_not_found", fmt.Sprintf("The stored inventory has no %s %q.", k.Kind, k.Name))
+		return Object{}, problem.New(problem.NotFound, "object_not_found", fmt.Sprintf("The stored inventory has no %s %q.", k.Kind, k.Name)).
+			WithCure("It may be gone since the last sync, or lie in a namespace that is not collected; list the section anew.")
 	}
 	return o, err
 }
