@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/audit"
@@ -170,9 +168,8 @@ func checkMint(req MintRequest) error {
 	case req.ExpiresIn < 0 || req.ExpiresIn > longest:
 		return problem.New(problem.Invalid, "invalid_request", fmt.Sprintf("A life of %s is not possible: %s is the most for this type of token.", req.ExpiresIn, longest)).
 			WithCure("Ask for less. A token pinned to k8s-node-monitor may live longest.").InField("expiresInHours")
-	case len(req.Name) > 100 || !utf8.ValidString(req.Name) || strings.ContainsRune(req.Name, 0):
-		return problem.New(problem.Invalid, "invalid_request", "The token's name has more than 100 bytes or is not text.").
-			WithCure("Choose a shorter one, or none.").InField("name")
+	case req.Name != "":
+		return access.CheckName("name", req.Name, 100)
 	}
 	return nil
 }

@@ -40,6 +40,7 @@ func TestHostileRequests(t *testing.T) {
 		{"too long", "POST", clients, `{"name":"` + strings.Repeat("a", 101) + `"}`, "request_invalid", 400},
 		{"leading space", "POST", clients, `{"name":" a"}`, "name_invalid", 400},
 		{"direction mark", "POST", clients, `{"name":"a\u202eb"}`, "name_invalid", 400},
+		{"zero width space", "POST", clients, `{"name":"a\u200bb"}`, "name_invalid", 400},
 		{"line break", "POST", clients, `{"name":"a\nb"}`, "name_invalid", 400},
 		{"taken in other case", "POST", clients, `{"name":"ACME"}`, "name_taken", 409},
 		{"unknown query", "GET", clients + "?x=1", ``, "query_unknown", 400},

@@ -128,6 +128,9 @@ func derive(name string) (string, error) {
 	if err := install.CheckName(name); err != nil {
 		return "", refuse("The name cannot be part of a command that is pasted into a terminal: "+err.Error()+".", "Choose a name without it.")
 	}
+	if r, found := access.Invisible(name); found {
+		return "", refuse(fmt.Sprintf("The name %q holds %U, which cannot be seen.", name, r), "Remove it.")
+	}
 	derived := slug.Make(name)
 	if derived == "" {
 		return "", refuse(fmt.Sprintf("No slug can be made of the name %q: it holds neither a letter a to z nor a digit.", name), "Add one, as in \"prod-1\".")

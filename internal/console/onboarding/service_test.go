@@ -236,7 +236,7 @@ func TestRecordKeepsAUsedToken(t *testing.T) {
 
 func TestRecordRefusals(t *testing.T) {
 	inOffices(t, func(t *testing.T, o *office) {
-		for _, name := range []string{"", "   ", "Пром", "!!!", "a\x00b", "a\x1b[31mb", "\xff\xfe", strings.Repeat("x", 101)} {
+		for _, name := range []string{"", "   ", "Пром", "!!!", "a\x00b", "a\x1b[31mb", "\xff\xfe", "a\u200bb", "a\u00adb", "a\u202eb", "a\u200d", strings.Repeat("x", 101)} {
 			if _, err := o.Record(t.Context(), writer(), "acme", "acme-prod", name); !problem.Is(err, problem.Unprocessable) || problem.CodeOf(err) != "name_invalid" {
 				t.Errorf("%q: got %v, want name_invalid", name, err)
 			}
