@@ -66,8 +66,11 @@ func TestRevokeAPITokensOfUser(t *testing.T) {
 		house(t, db)
 		write(t, db, func(x *tx) error { return x.InsertUser(t.Context(), user("bob")) })
 		for _, token := range []access.APIToken{
-			{ID: "endless", UserID: "ann"}, {ID: "live", UserID: "ann", ExpiresAt: after(time.Hour)}, {ID: "expired", UserID: "ann", ExpiresAt: after(time.Minute)},
-			{ID: "revoked", UserID: "ann", RevokedAt: noon}, {ID: "bob's", UserID: "bob"},
+			{ID: "endless", UserID: "ann"},
+			{ID: "live", UserID: "ann", ExpiresAt: after(time.Hour)},
+			{ID: "expired", UserID: "ann", ExpiresAt: after(time.Minute)},
+			{ID: "revoked", UserID: "ann", RevokedAt: noon},
+			{ID: "bob's", UserID: "bob"},
 		} {
 			token.CreatedAt = noon
 			if err := db.Access().InsertAPIToken(t.Context(), token, hashOf(token.ID)); err != nil {
