@@ -278,8 +278,10 @@ type Cluster struct {
 	Counts     Counts            `json:"counts"`
 
 	// Dropped Inventories that were not applied.
-	Dropped         int64       `json:"dropped"`
-	DroppedAt       *time.Time  `json:"droppedAt,omitempty"`
+	Dropped   int64      `json:"dropped"`
+	DroppedAt *time.Time `json:"droppedAt,omitempty"`
+
+	// DroppedReason Why the last of them was not: older, epoch_ahead or other_cluster.
 	DroppedReason   *string     `json:"droppedReason,omitempty"`
 	EnrolledAt      *time.Time  `json:"enrolledAt,omitempty"`
 	EnvironmentID   string      `json:"environmentID"`
