@@ -306,6 +306,7 @@ func (s *console) serve(ctx context.Context, listener net.Listener, handler http
 	})
 	group.Go(func() { s.onboarding.Run(workers) })
 	group.Go(func() { s.forgetSessions(workers) })
+	group.Go(func() { s.endConflicts(workers) })
 	ends.add(func() error { stopWorkers(); group.Wait(); return nil })
 
 	if s.cfg.MetricsAddr != "" {
@@ -343,6 +344,25 @@ func (s *console) forgetSessions(ctx context.Context) {
 	for {
 		if err := s.access.DeleteExpiredSessions(ctx); err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "sessions that ended were not deleted", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+	}
+}
+
+// conflictsEvery is how often conflicts of identity are looked through.
+const conflictsEvery = 30 * time.Second
+
+// endConflicts ends the conflicts of identity that were quiet for the budget of gate 4.
+func (s *console) endConflicts(ctx context.Context) {
+	ticker := s.clock.NewTicker(conflictsEvery)
+	defer ticker.Stop()
+	for {
+		if err := s.inventory.EndConflicts(ctx, 2*s.cfg.SyncInterval); err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "conflicts of identity were not looked through", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -199,6 +199,14 @@ func (d *Database) Count(tb testing.TB, query string, args ...any) int {
 	return n
 }
 
+// Exec changes the database beside the store's own methods, as a fault would.
+func (d *Database) Exec(tb testing.TB, statement string, args ...any) {
+	tb.Helper()
+	if _, err := d.raw.ExecContext(tb.Context(), statement, args...); err != nil {
+		tb.Fatalf("%s: %v", statement, err)
+	}
+}
+
 // Audits counts the audit rows of an action.
 func (d *Database) Audits(tb testing.TB, action string) int {
 	tb.Helper()

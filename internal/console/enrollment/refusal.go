@@ -23,7 +23,16 @@ const (
 	CodeAgentRevoked    = "agent_revoked"
 	CodeKeyInUse        = "key_in_use"
 	CodeProofInvalid    = "proof_invalid"
+	CodeInvalidRequest  = "invalid_request"
 )
+
+// Codes lists every code with which an enrolment is refused.
+func Codes() []string {
+	return []string{
+		CodeTokenUnknown, CodeTokenExpired, CodeTokenUsedUp, CodeTokenRevoked, CodeTokenWrongType, CodeAlreadyEnrolled,
+		CodeAgentTooOld, CodeAgentRevoked, CodeKeyInUse, CodeProofInvalid, CodeInvalidRequest,
+	}
+}
 
 func refuseUnknown() *problem.Error {
 	return problem.New(problem.Unauthenticated, CodeTokenUnknown, "This Console does not know the install token.").

@@ -176,7 +176,7 @@ func printable(s string) bool {
 // checkForm checks the form of a request.
 func checkForm(req Request) error {
 	invalid := func(field, message string) error {
-		return problem.New(problem.Invalid, "invalid_request", message).InField(field)
+		return problem.New(problem.Invalid, CodeInvalidRequest, message).InField(field)
 	}
 	switch {
 	case !slices.Contains(fleet.Types(), req.AgentType):
@@ -327,7 +327,7 @@ func enrolled(agent fleet.Agent, t Token, now time.Time, remoteAddr string) audi
 func (s *Service) issue(a fleet.Agent, now time.Time) (fleet.Agent, Credential, error) {
 	c, err := s.Authority.IssueCredential(a.ID, a.PublicKey, now)
 	if err != nil {
-		return a, Credential{}, problem.New(problem.Invalid, "invalid_request", "The public key is not a user nkey.").InField("publicKey").Because(err)
+		return a, Credential{}, problem.New(problem.Invalid, CodeInvalidRequest, "The public key is not a user nkey.").InField("publicKey").Because(err)
 	}
 	a.Template, a.CredentialIssuedAt, a.CredentialExpiresAt = c.Template, c.IssuedAt, c.ExpiresAt
 	return a, c, nil
@@ -409,7 +409,7 @@ const (
 // checkFindings refuses a self-check as a whole: what an agent sends is shown on a page.
 func checkFindings(post FindingsPost) error {
 	invalid := func(field, message string) error {
-		return problem.New(problem.Invalid, "invalid_request", message).InField(field)
+		return problem.New(problem.Invalid, CodeInvalidRequest, message).InField(field)
 	}
 	switch {
 	case post.Name == "" || len(post.Name) > wire.MaxName || !printable(post.Name):

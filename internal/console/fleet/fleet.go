@@ -109,6 +109,8 @@ type Tx interface {
 	ReleaseAgent(ctx context.Context, id string, at time.Time) error
 	// DeleteAgent removes an agent and remembers its key as revoked.
 	DeleteAgent(ctx context.Context, id string, at time.Time) error
+	// EndConflictsOf forgets that the agent reported another fingerprint than the stored one.
+	EndConflictsOf(ctx context.Context, id string) error
 }
 
 // Store is where agents are kept.

@@ -378,6 +378,32 @@ func TestDelete(t *testing.T) {
 	})
 }
 
+// what an agent reported of another cluster ends with its right to report.
+func TestAConflictEndsWithItsReporter(t *testing.T) {
+	inYards(t, func(t *testing.T, y *yard) {
+		ctx := t.Context()
+		for _, id := range []string{"revoke", "delete", "stays"} {
+			y.agent(id, func(a *fleet.Agent) { a.ClusterSlug = id })
+			must(t, y.db.Inventory().InTx(ctx, func(tx inventory.Tx) error {
+				return tx.InsertCluster(ctx, inventory.Cluster{
+					ID: "cls-" + id, ClientID: "acme", EnvironmentID: "acme-prod", Slug: id, Name: id, UID: "uid", AgentID: "right",
+					Conflict: inventory.Conflict{UID: "other", AgentID: id, FirstSeenAt: y.clock.Now(), SeenAt: y.clock.Now()},
+				})
+			}))
+		}
+		_, err := y.Revoke(ctx, keeper(), "revoke")
+		must(t, err)
+		must(t, y.Delete(ctx, keeper(), "delete"))
+		for id, stands := range map[string]bool{"revoke": false, "delete": false, "stays": true} {
+			c, err := y.db.Inventory().Cluster(ctx, "cls-"+id)
+			must(t, err)
+			if (c.Conflict.UID != "") != stands {
+				t.Errorf("%s: the conflict is %+v", id, c.Conflict)
+			}
+		}
+	})
+}
+
 // The row is the truth: it stays changed although NATS did not take the cut.
 func TestNATSIsAway(t *testing.T) {
 	for act := range acts(&yard{t: t}) {

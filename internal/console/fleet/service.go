@@ -128,7 +128,10 @@ func (s *Service) Revoke(ctx context.Context, p access.Principal, agentID string
 		if !a.RevokedAt.IsZero() {
 			return nil
 		}
-		return tx.RevokeAgent(ctx, a.ID, now)
+		if err := tx.RevokeAgent(ctx, a.ID, now); err != nil {
+			return err
+		}
+		return tx.EndConflictsOf(ctx, a.ID)
 	})
 }
 
@@ -136,7 +139,10 @@ func (s *Service) Revoke(ctx context.Context, p access.Principal, agentID string
 // The cluster and its inventory stay.
 func (s *Service) Delete(ctx context.Context, p access.Principal, agentID string) error {
 	_, err := s.change(ctx, p, agentID, "agent_deleted", func(tx Tx, a Agent, now time.Time) error {
-		return tx.DeleteAgent(ctx, a.ID, now)
+		if err := tx.DeleteAgent(ctx, a.ID, now); err != nil {
+			return err
+		}
+		return tx.EndConflictsOf(ctx, a.ID)
 	})
 	return err
 }

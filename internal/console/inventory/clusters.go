@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"prxm.uz/proxima/internal/console/access"
@@ -155,6 +156,20 @@ func (s *Service) AcceptIdentity(ctx context.Context, p access.Principal, cluste
 		return Cluster{}, err
 	}
 	return s.Store.Cluster(ctx, clusterID)
+}
+
+// EndConflicts ends the conflicts of identity whose cause is gone: the other cluster was quiet for so
+// long while the stored one synced, or the agent that reported it was revoked or deleted. A cluster that
+// was rebuilt never syncs under its old fingerprint again, so its conflict waits for a person.
+func (s *Service) EndConflicts(ctx context.Context, quiet time.Duration) error {
+	n, err := s.Store.EndConflicts(ctx, s.Clock.Now().Add(-quiet))
+	if err != nil {
+		return fmt.Errorf("end conflicts of identity: %w", err)
+	}
+	if n > 0 {
+		s.Logger.InfoContext(ctx, "conflicts of identity ended", "clusters", n)
+	}
+	return nil
 }
 
 // Remove deletes a cluster with its inventory; the store archives its attempt in the same transaction,

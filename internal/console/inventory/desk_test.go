@@ -109,6 +109,18 @@ func writer() access.Principal {
 	return grant(access.Scope{ClientID: "acme"}, access.HostsRead, access.HostsWrite)
 }
 
+// conflicted stores a cluster that another one reports under, seen the given time ago.
+func (d *desk) conflicted(slug, reporter string, seen, synced time.Duration) {
+	d.t.Helper()
+	now := d.clock.Now()
+	must(d.t, d.db.Inventory().InTx(d.t.Context(), func(tx inventory.Tx) error {
+		return tx.InsertCluster(d.t.Context(), inventory.Cluster{
+			ID: "cls-" + slug, ClientID: "acme", EnvironmentID: "acme-prod", Slug: slug, Name: slug, UID: "uid", AgentID: "a", LastSyncAt: now.Add(-synced),
+			Conflict: inventory.Conflict{UID: "other", AgentID: reporter, FirstSeenAt: now.Add(-time.Hour), SeenAt: now.Add(-seen)},
+		})
+	}))
+}
+
 // agent enrolls a collector of alpha in acme-prod; change may be nil.
 func (d *desk) agent(id string, change func(*fleet.Agent)) {
 	d.t.Helper()
@@ -247,4 +259,34 @@ func report(inv *wire.Inventory, kind wire.Kind, change func(*wire.KindReport)) 
 			change(&inv.Kinds[i])
 		}
 	}
+}
+
+// a conflict ends when its cause is gone, and never because a rebuilt cluster was quiet for a while.
+func TestEndConflicts(t *testing.T) {
+	atDesks(t, func(t *testing.T, d *desk) {
+		ctx := t.Context()
+		d.agent("revoked", func(a *fleet.Agent) { a.RevokedAt = d.clock.Now() })
+		rows := map[string]struct {
+			reporter     string
+			seen, synced time.Duration
+			stands       bool
+		}{
+			"quiet, and the stored one synced since":  {"b", 11 * time.Minute, time.Minute, false},
+			"not quiet for long enough":               {"b", 9 * time.Minute, time.Minute, true},
+			"rebuilt: the stored one never came back": {"b", 3 * time.Hour, 4 * time.Hour, true},
+			"reporter revoked":                        {"revoked", time.Minute, time.Hour, false},
+			"reporter deleted":                        {"gone", time.Minute, time.Hour, false},
+		}
+		for slug, r := range rows {
+			d.conflicted(slug, r.reporter, r.seen, r.synced)
+		}
+		for range 2 {
+			must(t, d.EndConflicts(ctx, 10*time.Minute))
+		}
+		for slug, r := range rows {
+			if c := d.cluster(slug); (c.Conflict.UID != "") != r.stands {
+				t.Errorf("%s: the conflict is %+v", slug, c.Conflict)
+			}
+		}
+	})
 }

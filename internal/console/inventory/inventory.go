@@ -236,6 +236,9 @@ type Store interface {
 	Clusters(ctx context.Context, q ClusterQuery) ([]Cluster, int, error)
 	// Hashes reads the hashes of all stored objects of a cluster.
 	Hashes(ctx context.Context, clusterID string) (map[Key]Stored, error)
+	// EndConflicts removes the conflicts whose last report is from before quietSince and was followed by
+	// a sync of the stored cluster, and those whose reporter was revoked or deleted; it returns how many.
+	EndConflicts(ctx context.Context, quietSince time.Time) (int, error)
 	// Objects reads a page of one section.
 	Objects(ctx context.Context, q Query) (Page, error)
 	// Object reads one object whole; ErrNotFound if none.

@@ -1,6 +1,8 @@
 package onboarding
 
 import (
+	"cmp"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -11,16 +13,26 @@ import (
 	"prxm.uz/proxima/internal/wire"
 )
 
+// whyUnread is what people read of a fault of the database; the log has the rest.
+const whyUnread = "the database answered with an error, which Console’s log has"
+
 // facts turns what the store holds into what the gates judge. All rows were read in one snapshot at
 // readAt, so all facts carry that time; when something happened stands within them.
 func facts(r Rows, syncInterval time.Duration, readAt time.Time) gate.Facts {
 	return gate.Facts{
 		Slug: r.Attempt.Slug, Environment: r.Attempt.EnvironmentName, SyncInterval: syncInterval,
-		Tokens:     gate.Measured(each(r.Tokens, tokenFact), readAt),
-		Collectors: gate.Measured(each(r.Collectors, collectorFact), readAt),
-		Cluster:    gate.Measured(clusterFact(r), readAt),
-		Findings:   gate.Measured(findingFacts(r.Findings), readAt),
+		Tokens:     reading(each(r.Tokens, tokenFact), r.Unread.Tokens, readAt),
+		Collectors: reading(each(r.Collectors, collectorFact), r.Unread.Collectors, readAt),
+		Cluster:    reading(clusterFact(r), r.Unread.Cluster, readAt),
+		Findings:   reading(findingFacts(r.Findings), r.Unread.Findings, readAt),
 	}
+}
+
+func reading[T any](v T, unread error, at time.Time) gate.Reading[T] {
+	if unread != nil {
+		return gate.CouldNotRead[T](whyUnread, at)
+	}
+	return gate.Measured(v, at)
 }
 
 func each[A, B any](in []A, f func(A) B) []B {
@@ -41,9 +53,17 @@ func tokenFact(t enrollment.Token) gate.Token {
 		Uses: t.Uses, MaxUses: t.MaxUses, Collectors: t.CollectorsEnrolled, Others: t.OthersEnrolled, SucceededAt: t.SucceededAt,
 		Refusal: gate.Refusal{
 			At: t.Refusal.At, Code: t.Refusal.Code, AgentName: t.Refusal.AgentName, Slug: t.Refusal.ClusterSlug,
-			AgentType: string(t.Refusal.AgentType), Version: t.Refusal.Version,
+			AgentType: string(t.Refusal.AgentType), Version: t.Refusal.Version, Address: host(t.Refusal.RemoteAddr),
 		},
 	}
+}
+
+// host is an address without its port.
+func host(remoteAddr string) string {
+	if ap, err := netip.ParseAddrPort(remoteAddr); err == nil {
+		return ap.Addr().Unmap().String()
+	}
+	return cmp.Or(remoteAddr, "an unknown address")
 }
 
 func collectorFact(a fleet.Agent) gate.Collector {
@@ -78,7 +98,9 @@ func clusterFact(r Rows) *gate.Cluster {
 		}
 	}
 	if c := in.Conflict; !c.SeenAt.IsZero() {
-		out.Conflict = gate.Conflict{UID: c.UID, Sender: c.AgentName, Ours: ours(c.AgentID), SeenAt: c.SeenAt}
+		out.Conflict = gate.Conflict{
+			UID: c.UID, Sender: c.AgentName, Ours: ours(c.AgentID), Publisher: c.AgentID == in.AgentID, FirstSeenAt: c.FirstSeenAt, SeenAt: c.SeenAt,
+		}
 	}
 	return out
 }

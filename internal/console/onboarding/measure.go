@@ -52,6 +52,13 @@ func (s *Service) measure(ctx context.Context, attemptID string) (Status, error)
 	if err != nil {
 		return Status{}, fmt.Errorf("read the facts of attempt %s: %w", attemptID, err)
 	}
+	for fact, err := range map[string]error{
+		"tokens": rows.Unread.Tokens, "collectors": rows.Unread.Collectors, "findings": rows.Unread.Findings, "cluster": rows.Unread.Cluster,
+	} {
+		if err != nil {
+			s.Logger.ErrorContext(ctx, "a fact of an attempt could not be read", "onboarding", attemptID, "fact", fact, "error", err)
+		}
+	}
 	now := s.Clock.Now()
 	status := Status{
 		Attempt: rows.Attempt, CheckedAt: now, Tokens: rows.Tokens,

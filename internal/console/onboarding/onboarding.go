@@ -85,7 +85,12 @@ type Rows struct {
 	Cluster *inventory.Cluster
 	// SameUID are other clusters of the client with the fingerprint of Cluster.
 	SameUID []inventory.Cluster
+	// Unread says of each of these why it could not be read.
+	Unread Unread
 }
+
+// Unread are the faults of single facts; nil where the fact was read.
+type Unread struct{ Tokens, Collectors, Findings, Cluster error }
 
 // Store is where attempts are kept.
 type Store interface {
@@ -96,7 +101,8 @@ type Store interface {
 	// Attempts lists the attempts of a client ("" for all that reach covers), newest first. Unfinished
 	// leaves out the proved, abandoned and archived.
 	Attempts(ctx context.Context, clientID string, reach access.Reach, unfinished bool) ([]Attempt, error)
-	// Rows reads everything about an attempt.
+	// Rows reads everything about an attempt; ErrNotFound if there is none. A fact that cannot be read
+	// is noted in Unread and is no error, unless ctx has ended.
 	Rows(ctx context.Context, id string) (Rows, error)
 	// PutStatus caches a summary; DoneAt, where not zero, stamps inventory_done_at if it is not yet.
 	PutStatus(ctx context.Context, id string, s Summary, checkedAt, inventoryDoneAt time.Time) error

@@ -318,6 +318,109 @@ func TestAbandonAndResume(t *testing.T) {
 	})
 }
 
+// TestEveryRefusalIsCured is X-52: whatever Console refused with the attempt's own token, gate 2 says why
+// and names the cure itself. token_unknown belongs to no token, so no attempt has it.
+func TestEveryRefusalIsCured(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		first := o.record("Alpha")
+		for _, code := range enrollment.Codes() {
+			o.clock.Advance(time.Second)
+			must(t, o.db.Enrollment().RecordRefusal(t.Context(), first.Token.ID, enrollment.Refusal{
+				At: o.clock.Now(), Code: code, AgentName: "agent-0", AgentType: fleet.TypeCollector, ClusterSlug: "alpha", Version: "0.9.0", RemoteAddr: "192.0.2.9:1",
+			}))
+			g := o.status(first.Attempt.ID).Inventory.Gates[1]
+			if code == enrollment.CodeTokenUnknown {
+				continue
+			}
+			if g.State != gate.Failed || g.Action == nil || strings.Contains(g.Sentence, code) || strings.Contains(g.Action.Text, "log") {
+				t.Errorf("%s: %s %q, next %+v", code, g.State, g.Sentence, g.Action)
+			}
+		}
+	})
+}
+
+// TestAStrangerFailsNoHealthyCluster: a pod with the attempt's token and a key of its own is refused, again
+// and again, beside an agent that enrolled before and never will again.
+func TestAStrangerFailsNoHealthyCluster(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		ctx := t.Context()
+		first := o.record("Alpha")
+		o.prove(first.Token)
+		knock := func() {
+			must(t, o.db.Enrollment().RecordRefusal(ctx, first.Token.ID, enrollment.Refusal{
+				At: o.clock.Now(), Code: enrollment.CodeAlreadyEnrolled, AgentName: "agt-1", AgentType: fleet.TypeCollector, ClusterSlug: "alpha", Version: "0.9.0", RemoteAddr: "[2001:db8::7]:4711",
+			}))
+		}
+		for range 6 {
+			o.clock.Advance(20 * time.Second)
+			knock()
+			st := o.status(first.Attempt.ID)
+			if !st.Inventory.Done || !strings.Contains(st.Inventory.Gates[1].Sentence, "from 2001:db8::7 0 s ago") {
+				t.Fatalf("refused beside a collector that was heard a moment ago: %+v", st.Inventory)
+			}
+			o.clock.Advance(10 * time.Second)
+			must(t, o.db.Fleet().RecordPulses(ctx, []fleet.Pulse{{AgentID: "agt-1", ReceivedAt: o.clock.Now()}}))
+			if st := o.status(first.Attempt.ID); !st.Inventory.Done || !strings.Contains(st.Inventory.Gates[1].Sentence, "heard since") {
+				t.Fatalf("refused, and the collector was heard since: %+v", st.Inventory)
+			}
+		}
+		// Now the collector itself is gone, and the pod in its place is refused: that is the news.
+		o.clock.Advance(2 * time.Minute)
+		knock()
+		st := o.status(first.Attempt.ID)
+		if g := st.Inventory.Gates; g[1].State != gate.Failed || g[3].State != gate.Blocked || !strings.Contains(g[2].Sentence, "last heartbeat") || !strings.Contains(g[3].Sentence, "last inventory arrived") {
+			t.Errorf("the pod lost its state: %+v", g)
+		}
+		must(t, o.db.Fleet().RecordPulses(ctx, []fleet.Pulse{{AgentID: "agt-1", ReceivedAt: o.clock.Now().Add(time.Second)}}))
+		o.clock.Advance(time.Second)
+		if st := o.status(first.Attempt.ID); !st.Inventory.Done {
+			t.Errorf("the collector is back: %+v", st.Inventory)
+		}
+	})
+}
+
+// TestOneUnreadFactLeavesTheOthers is A-49: what could not be read is a warning that names it, and the rest
+// is judged all the same; on PostgreSQL too, where a failed query spoils its whole transaction.
+func TestOneUnreadFactLeavesTheOthers(t *testing.T) {
+	p, w := gate.Passed, gate.Warning
+	for fact, row := range map[string]struct {
+		fault  string
+		states []gate.State
+		says   string
+	}{
+		"tokens":     {"ALTER TABLE install_tokens RENAME COLUMN prefix TO broken", []gate.State{w, p, p, p}, "install tokens of this attempt could not be read (the database answered with an error"},
+		"collectors": {"ALTER TABLE agents RENAME COLUMN template TO broken", []gate.State{p, w, w, w}, "enrolled agents could not be read"},
+		"cluster":    {"ALTER TABLE clusters RENAME COLUMN platform TO broken", []gate.State{p, p, p, w}, "stored clusters could not be read"},
+		"findings":   {"ALTER TABLE findings RENAME COLUMN items TO broken", []gate.State{p, p, p, p}, ""},
+		"kinds":      {"UPDATE clusters SET kinds = '{'", []gate.State{p, p, p, w}, "stored clusters could not be read"},
+	} {
+		t.Run(fact, func(t *testing.T) {
+			inOffices(t, func(t *testing.T, o *office) {
+				first := o.record("Alpha")
+				o.prove(first.Token)
+				o.db.Exec(t, row.fault)
+				st, err := o.Status(t.Context(), reader(), first.Attempt.ID)
+				must(t, err)
+				said := false
+				for i, g := range st.Inventory.Gates {
+					if g.State != row.states[i] {
+						t.Errorf("gate %d is %s, want %s: %s", g.Number, g.State, row.states[i], g.Sentence)
+					}
+					said = said || row.says != "" && strings.Contains(g.Sentence, row.says)
+				}
+				if row.says != "" && (!said || !strings.Contains(st.Inventory.Owner, "runs Console")) {
+					t.Errorf("no gate says that %s; %s", row.says, st.Inventory.Owner)
+				}
+				cancelled, cancel := context.WithCancel(t.Context())
+				cancel()
+				if _, err := o.Status(cancelled, reader(), first.Attempt.ID); !errors.Is(err, context.Canceled) {
+					t.Errorf("a caller who left: %v", err)
+				}
+			})
+		})
+	}
+}
+
 // TestRemovedClusterArchives: the attempt goes with its cluster, and the slug is free again.
 func TestRemovedClusterArchives(t *testing.T) {
 	inOffices(t, func(t *testing.T, o *office) {

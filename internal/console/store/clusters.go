@@ -204,6 +204,19 @@ func (t *tx) putConflict(ctx context.Context, c inventory.Cluster) error {
 	}), what)
 }
 
+func (t *tx) EndConflictsOf(ctx context.Context, agentID string) error {
+	return inventoryErrors().translate(t.q.DeleteConflictsOfAgent(ctx, agentID), "end the conflicts of agent "+agentID)
+}
+
+func (s inventoryStore) EndConflicts(ctx context.Context, quietSince time.Time) (int, error) {
+	var n int64
+	err := s.db.inTx(ctx, func(t *tx) (err error) {
+		n, err = t.q.DeleteEndedConflicts(ctx, dbtype.At(quietSince))
+		return err
+	})
+	return int(n), inventoryErrors().translate(err, "end conflicts")
+}
+
 func (t *tx) DeleteCluster(ctx context.Context, id string, at time.Time) error {
 	what := "delete cluster " + id
 	cluster, err := t.q.ClusterIdentity(ctx, id)

@@ -105,39 +105,55 @@ func (t *tx) SetAbandoned(ctx context.Context, id string, at time.Time) error {
 	return onboardingErrors().changed(n, err, "abandon attempt "+id)
 }
 
-// Rows reads with at most seven queries on one state of the database.
+// Rows reads with at most seven queries on one state of the database. A fact that fails there is read
+// once more by itself, since on PostgreSQL a failed query spoils those after it.
 func (s onboardingStore) Rows(ctx context.Context, id string) (onboarding.Rows, error) {
 	var all onboarding.Rows
+	facts := []struct {
+		failed *error
+		read   func(reads) error
+	}{
+		{&all.Unread.Tokens, func(r reads) (err error) { all.Tokens, err = r.TokensOfOnboarding(ctx, id); return err }},
+		{&all.Unread.Collectors, func(r reads) (err error) { all.Collectors, err = r.collectorsOf(ctx, id); return err }},
+		{&all.Unread.Findings, func(r reads) (err error) { all.Findings, err = r.FindingsOfOnboarding(ctx, id); return err }},
+		{&all.Unread.Cluster, func(r reads) (err error) { all.Cluster, all.SameUID, err = r.clusterOf(ctx, all.Attempt); return err }},
+	}
 	err := s.db.snapshot(ctx, func(r reads) (err error) {
 		if all.Attempt, err = r.Attempt(ctx, id); err != nil {
 			return err
 		}
-		if all.Tokens, err = r.TokensOfOnboarding(ctx, id); err != nil {
-			return err
+		for _, f := range facts {
+			*f.failed = f.read(r)
 		}
-		if all.Collectors, err = r.collectorsOf(ctx, id); err != nil {
-			return err
-		}
-		if all.Findings, err = r.FindingsOfOnboarding(ctx, id); err != nil {
-			return err
-		}
-		cluster, err := r.ClusterBySlug(ctx, all.Attempt.EnvironmentID, all.Attempt.Slug)
-		switch {
-		case errors.Is(err, inventory.ErrNotFound):
-			return nil
-		case err != nil:
-			return err
-		}
-		all.Cluster = &cluster
-		same, err := r.ClustersByUID(ctx, cluster.ClientID, cluster.UID)
-		for _, c := range same {
-			if c.ID != cluster.ID {
-				all.SameUID = append(all.SameUID, c)
-			}
-		}
-		return err
+		return nil
 	})
-	return all, err
+	if err != nil {
+		return all, err
+	}
+	for _, f := range facts {
+		if *f.failed != nil {
+			*f.failed = f.read(s.db.plain())
+		}
+	}
+	return all, ctx.Err()
+}
+
+// clusterOf finds the cluster on the attempt's slug, nil if none, and others with its fingerprint.
+func (r reads) clusterOf(ctx context.Context, a onboarding.Attempt) (found *inventory.Cluster, same []inventory.Cluster, err error) {
+	cluster, err := r.ClusterBySlug(ctx, a.EnvironmentID, a.Slug)
+	switch {
+	case errors.Is(err, inventory.ErrNotFound):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	alike, err := r.ClustersByUID(ctx, cluster.ClientID, cluster.UID)
+	for _, c := range alike {
+		if c.ID != cluster.ID {
+			same = append(same, c)
+		}
+	}
+	return &cluster, same, err
 }
 
 // collectorsOf lists the collectors that enrolled with any token of the attempt, the first one first.

@@ -16,6 +16,8 @@ type clusterHead struct {
 	Tabs    []tab
 	// MayWrite: the caller may accept a new identity.
 	MayWrite bool
+	// ConflictEnds is how quiet another cluster must be before its conflict ends.
+	ConflictEnds time.Duration
 }
 
 // tab is one of the sibling pages of a cluster.
@@ -36,7 +38,7 @@ func (s *server) head(v *visit, current inventory.Section) (clusterHead, error) 
 		Cluster:  c,
 		Facts:    []fact{enrolledFact(c), heartbeatFact(c, v.now), inventoryFact(c, v.now, s.SyncInterval)},
 		Tabs:     []tab{{Label: "Overview", Address: "/clusters/" + c.ID, Current: current == ""}},
-		MayWrite: v.who.Allows(access.HostsWrite, access.Scope{ClientID: c.ClientID, EnvironmentID: c.EnvironmentID}),
+		MayWrite: v.who.Allows(access.HostsWrite, access.Scope{ClientID: c.ClientID, EnvironmentID: c.EnvironmentID}), ConflictEnds: 2 * s.SyncInterval,
 	}
 	for _, section := range inventory.Sections() {
 		head.Tabs = append(head.Tabs, tab{

@@ -288,7 +288,7 @@ func TestClusterOverview(t *testing.T) {
 	s.get("/clusters/ck_ostra_web/identity/accept", http.StatusSeeOther) // nothing to accept
 
 	a = s.get("/clusters/ck_kivu_goma", http.StatusOK)
-	wantText(t, a.byID(t, "conflict"), "9b4c7e52-0d1f-4a55-8a7c-6c1f0e5d2b11", "2f0a9c1d-44be-4c0e-9a3e-0b7d8f6612aa")
+	wantText(t, a.byID(t, "conflict"), "9b4c7e52-0d1f-4a55-8a7c-6c1f0e5d2b11", "2f0a9c1d-44be-4c0e-9a3e-0b7d8f6612aa", "delete its record under Agents", "for 10 min")
 	path := "/clusters/ck_kivu_goma/identity/accept"
 	a = s.get(path, http.StatusOK)
 	wantText(t, a.page, "9b4c7e52-0d1f-4a55-8a7c-6c1f0e5d2b11", "2f0a9c1d-44be-4c0e-9a3e-0b7d8f6612aa")

@@ -50,6 +50,21 @@ type Facts struct {
 // budget is how long gate 4 waits, from the first collector's enrolment.
 func (f Facts) budget() time.Duration { return 2 * f.SyncInterval }
 
+// replicas are the collectors of the attempt's own slug: those that can lead and stand by for each other.
+// Where none enrolled for it, they are all that there are, and gate 4 names their slug.
+func (f Facts) replicas() []Collector {
+	var own []Collector
+	for _, c := range f.Collectors.Value {
+		if c.Slug == f.Slug {
+			own = append(own, c)
+		}
+	}
+	if len(own) == 0 {
+		return f.Collectors.Value
+	}
+	return own
+}
+
 // Token is one install token that was minted for the attempt.
 type Token struct {
 	Prefix    string
@@ -83,6 +98,8 @@ type Refusal struct {
 	Slug      string
 	AgentType string
 	Version   string
+	// Address is where it came from.
+	Address string
 }
 
 // Collector is one agent of type collector that enrolled with one of the attempt's tokens.
@@ -106,6 +123,19 @@ type Collector struct {
 	ReportedAt    time.Time
 	// ReportedInterval is the sync interval it reports; zero if it reported none.
 	ReportedInterval time.Duration
+}
+
+// heardAt is when console last received anything of the collector; zero if never.
+func (c Collector) heardAt() time.Time {
+	if c.PresenceAt.After(c.HeartbeatAt) {
+		return c.PresenceAt
+	}
+	return c.HeartbeatAt
+}
+
+// present tells whether the collector holds its identity and is heard now.
+func (c Collector) present(now time.Time) bool {
+	return c.RevokedAt.IsZero() && c.ReleasedAt.IsZero() && !c.heardAt().IsZero() && now.Sub(c.heardAt()) <= PresenceWindow
 }
 
 // Cluster is what is stored on (environment, slug).
@@ -138,9 +168,24 @@ type UnreadKind struct {
 type Conflict struct {
 	UID    string
 	Sender string
-	// Ours is true where the sender is one of the attempt's collectors.
-	Ours   bool
-	SeenAt time.Time
+	// Ours is true where the sender is one of the attempt's collectors, Publisher where it also published
+	// what is stored.
+	Ours        bool
+	Publisher   bool
+	FirstSeenAt time.Time
+	SeenAt      time.Time
+}
+
+// both tells whether the stored cluster synced after the other one first reported, and still does: two
+// clusters run, and none was rebuilt.
+func (c Cluster) both(budget time.Duration, now time.Time) bool {
+	return c.LastSyncAt.After(c.Conflict.FirstSeenAt) && now.Sub(c.LastSyncAt) <= budget
+}
+
+// outlived tells whether the stored cluster synced after the other one's last report, and that one was
+// quiet for so long. Package inventory then removes the conflict.
+func (c Cluster) outlived(quiet time.Duration, now time.Time) bool {
+	return c.LastSyncAt.After(c.Conflict.SeenAt) && now.Sub(c.Conflict.SeenAt) > quiet
 }
 
 // Finding is one line of an agent's self-check.

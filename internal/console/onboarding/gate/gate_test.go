@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +43,21 @@ func noCollector(f *Facts) {
 func refused(code string) func(*Facts) {
 	return func(f *Facts) {
 		noCollector(f)
-		f.Tokens.Value[0].Refusal = Refusal{At: noon.Add(-time.Minute), Code: code, AgentName: "halden-prod", Slug: "halden-prod", AgentType: "collector", Version: "0.8.0"}
+		f.Tokens.Value[0].Refusal = Refusal{At: noon.Add(-time.Minute), Code: code, AgentName: "halden-prod", Slug: "halden-prod", AgentType: "collector", Version: "0.8.0", Address: "203.0.113.7"}
+	}
+}
+
+// stranger is a refusal beside the collector that enrolled.
+func stranger(code, name string, at time.Time) func(*Facts) {
+	return func(f *Facts) {
+		f.Tokens.Value[0].Refusal = Refusal{At: at, Code: code, AgentName: name, Slug: "halden-prod", AgentType: "collector", Version: "0.9.0", Address: "203.0.113.7"}
+	}
+}
+
+// beside is a second collector of the attempt, silent for a while.
+func beside(name, slug string, silent time.Duration) func(*Facts) {
+	return func(f *Facts) {
+		f.Collectors.Value = append(f.Collectors.Value, Collector{Name: name, Slug: slug, Version: "0.9.0", EnrolledAt: noon.Add(-40 * time.Minute), PresenceAt: noon.Add(-silent)})
 	}
 }
 
@@ -58,6 +73,11 @@ func stories() []story {
 		{"nothing has run", noCollector},
 		{"tokens unread", func(f *Facts) { f.Tokens = CouldNotRead[[]Token]("the database did not answer", noon) }},
 		{"agents unread", func(f *Facts) { f.Collectors = CouldNotRead[[]Collector]("the database did not answer", noon) }},
+		{"agents unread, no inventory", func(f *Facts) {
+			f.Collectors = CouldNotRead[[]Collector]("the database did not answer", noon)
+			f.Cluster.Value = nil
+		}},
+		{"self-checks unread", func(f *Facts) { f.Findings = CouldNotRead[[]Finding]("the database did not answer", noon) }},
 		{"cluster unread", func(f *Facts) { f.Cluster = CouldNotRead[*Cluster]("the database did not answer", noon) }},
 		{"no token", func(f *Facts) { noCollector(f); f.Tokens.Value = nil }},
 		{"token expired unused", func(f *Facts) { noCollector(f); f.Tokens.Value[0].ExpiresAt = noon.Add(-time.Hour) }},
@@ -78,7 +98,32 @@ func stories() []story {
 		{"refused: token_wrong_type", refused("token_wrong_type")},
 		{"refused: already_enrolled", refused("already_enrolled")},
 		{"refused: agent_too_old", refused("agent_too_old")},
-		{"refused: another code", refused("proof_invalid")},
+		{"refused: agent_revoked", refused("agent_revoked")},
+		{"refused: key_in_use", refused("key_in_use")},
+		{"refused: proof_invalid", refused("proof_invalid")},
+		{"refused: invalid_request", refused("invalid_request")},
+		{"refused: a code of a later Console", refused("moon_phase")},
+		{"refused: a stranger with the name of a healthy collector", stranger("already_enrolled", "halden-prod", noon.Add(-time.Minute))},
+		{"refused: a moment after the collector of that name was heard", stranger("already_enrolled", "halden-prod", noon.Add(-2*time.Second))},
+		{"refused: a further replica beside a healthy collector", stranger("token_used_up", "agent-1", noon.Add(-time.Minute))},
+		{"refused: a stranger, hours ago", stranger("already_enrolled", "halden-prod", noon.Add(-3*time.Hour))},
+		{"refused: the pod lost its state", func(f *Facts) {
+			stranger("already_enrolled", "halden-prod", noon.Add(-3*time.Second))(f)
+			f.Collectors.Value[0].HeartbeatAt, f.Collectors.Value[0].PresenceAt = noon.Add(-2*time.Minute), noon.Add(-2*time.Minute)
+		}},
+		{"refused: the healthy collector is of another slug", func(f *Facts) {
+			stranger("already_enrolled", "halden-prod", noon.Add(-time.Minute))(f)
+			f.Collectors.Value[0].Slug = "halden-prd"
+			f.Cluster.Value = nil
+		}},
+		{"refused: the collector was released", func(f *Facts) {
+			stranger("token_expired", "halden-prod", noon.Add(-time.Minute))(f)
+			f.Collectors.Value[0].ReleasedAt = noon.Add(-5 * time.Minute)
+		}},
+		{"refused, and the agents could not be read", func(f *Facts) {
+			stranger("already_enrolled", "halden-prod", noon.Add(-time.Minute))(f)
+			f.Collectors = CouldNotRead[[]Collector]("the database did not answer", noon)
+		}},
 		{"self-check failed before enrolling", func(f *Facts) {
 			noCollector(f)
 			f.Findings.Value = []Finding{{Agent: "halden-prod", Check: "tls", Status: "failed", Message: "The certificate of the backend is not trusted.", Cure: "Set PROXIMA_CA_FILE.", At: noon.Add(-time.Minute)}}
@@ -107,6 +152,13 @@ func stories() []story {
 				f.Collectors.Value = append(f.Collectors.Value, Collector{Name: n, Slug: "halden-prod", Version: "0.9.0", EnrolledAt: noon.Add(-40 * time.Minute), PresenceAt: noon.Add(-5 * time.Second)})
 			}
 		}},
+		{"a replica that is gone is no standby", beside("agent-1", "halden-prod", 3*time.Minute)},
+		{"a collector of another slug is no standby", beside("own2", "own2", 5*time.Second)},
+		{"silent, while a collector of another slug reports", func(f *Facts) {
+			beside("own2", "own2", 5*time.Second)(f)
+			f.Collectors.Value[1].HeartbeatAt = noon.Add(-5 * time.Second)
+			f.Collectors.Value[0].HeartbeatAt, f.Collectors.Value[0].PresenceAt = noon.Add(-26*time.Minute), noon.Add(-26*time.Minute)
+		}},
 		{"three replicas, all silent", func(f *Facts) {
 			f.Collectors.Value[0].HeartbeatAt, f.Collectors.Value[0].PresenceAt = noon.Add(-26*time.Minute), noon.Add(-26*time.Minute)
 			f.Collectors.Value = append(f.Collectors.Value, Collector{Name: "agent-1", Slug: "halden-prod", EnrolledAt: noon.Add(-40 * time.Minute)})
@@ -121,6 +173,11 @@ func stories() []story {
 		{"kind unread", func(f *Facts) {
 			f.Cluster.Value.Unread = []UnreadKind{{"pods", "forbidden"}, {"events", "unavailable"}, {"services", "not_served"}}
 		}},
+		{"kinds forbidden", func(f *Facts) {
+			f.Cluster.Value.Unread = []UnreadKind{{"pods", "forbidden"}, {"nodes", "forbidden"}}
+		}},
+		{"kind not served", func(f *Facts) { f.Cluster.Value.Unread = []UnreadKind{{"deployments", "not_served"}} }},
+		{"kind unavailable", func(f *Facts) { f.Cluster.Value.Unread = []UnreadKind{{"events", "unavailable"}} }},
 		{"same cluster under another slug", func(f *Facts) { f.Cluster.Value.SameUID = []string{"halden-old"} }},
 		{"another slug", func(f *Facts) { f.Cluster.Value = nil; f.Collectors.Value[0].Slug = "halden-prd" }},
 		{"cluster of another install, inside the budget", func(f *Facts) {
@@ -129,7 +186,23 @@ func stories() []story {
 		}},
 		{"cluster of another install, late", func(f *Facts) { f.Cluster.Value.Ours, f.Cluster.Value.Publisher = false, "" }},
 		{"rebuilt cluster", func(f *Facts) {
-			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "halden-prod", Ours: true, SeenAt: noon.Add(-time.Minute)}
+			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "halden-prod", Ours: true, Publisher: true, FirstSeenAt: noon.Add(-time.Minute), SeenAt: noon.Add(-time.Minute)}
+		}},
+		{"rebuilt cluster, reported by another agent", func(f *Facts) {
+			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "agent-1", Ours: true, FirstSeenAt: noon.Add(-time.Minute), SeenAt: noon.Add(-time.Minute)}
+		}},
+		{"two clusters run", func(f *Facts) {
+			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "agent-1", Ours: true, FirstSeenAt: noon.Add(-time.Hour), SeenAt: noon.Add(-3 * time.Minute)}
+		}},
+		{"two clusters run with one identity", func(f *Facts) {
+			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "halden-prod", Ours: true, Publisher: true, FirstSeenAt: noon.Add(-time.Hour), SeenAt: noon.Add(-3 * time.Minute)}
+		}},
+		{"two clusters ran, and the stored one is gone", func(f *Facts) {
+			f.Cluster.Value.LastSyncAt = noon.Add(-20 * time.Minute)
+			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "agent-1", Ours: true, FirstSeenAt: noon.Add(-time.Hour), SeenAt: noon.Add(-3 * time.Minute)}
+		}},
+		{"the other cluster went quiet", func(f *Facts) {
+			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "agent-1", Ours: true, FirstSeenAt: noon.Add(-time.Hour), SeenAt: noon.Add(-11 * time.Minute)}
 		}},
 		{"interval differs", func(f *Facts) {
 			f.SyncInterval = 90 * time.Second
@@ -209,7 +282,7 @@ func TestInvariants(t *testing.T) {
 			switch g.State {
 			case Passed:
 				passed++
-				if unread != "" {
+				if unread != "" || j == 3 && f.Collectors.why() != "" {
 					fail("passed on an unread fact")
 				}
 			case Blocked:
@@ -227,6 +300,14 @@ func TestInvariants(t *testing.T) {
 			case Warning:
 			default:
 				fail("a sixth state")
+			}
+			if j == 1 && g.State == Failed && slices.ContainsFunc(f.Collectors.Value, func(c Collector) bool {
+				return c.Slug == f.Slug && c.RevokedAt.IsZero() && c.ReleasedAt.IsZero() && noon.Sub(c.PresenceAt) < time.Minute
+			}) {
+				fail("failed beside a collector that is present")
+			}
+			if c := f.Cluster.Value; j == 3 && g.State == Blocked && f.Cluster.why() == "" && c != nil && c.Ours && !strings.Contains(g.Sentence, "The last inventory arrived") {
+				fail("denies the inventory that arrived")
 			}
 			if stopped == Failed && g.State != Blocked && (j != 1 || !strings.Contains(g.Sentence, "refused")) {
 				fail("after a failed gate")

@@ -12,6 +12,14 @@ import (
 // after its enrolment to send the first.
 const HeartbeatWindow = 5 * time.Minute
 
+// PresenceWindow is within which a replica counts as present: each publishes its status every 30 s
+// and two of them may get lost.
+const PresenceWindow = 90 * time.Second
+
+// noteStrangerFor is for how long a sentence still speaks of a refusal that fails nothing. The evidence
+// keeps it.
+const noteStrangerFor = time.Hour
+
 // The gates of the inventory track, in order.
 const (
 	titleToken     = "Install token issued"
@@ -32,12 +40,17 @@ func Inventory(f Facts, now time.Time) Track {
 	enrolled.Evidence = enrolledEvidence(f)
 
 	heartbeat, stopped := notReached(enrolled)
-	if !stopped {
+	if stopped {
+		heartbeat.Sentence += heardBefore(f, now)
+	} else {
 		heartbeat = judgeHeartbeat(f, now)
 	}
 	heartbeat.Evidence = heartbeatEvidence(f)
 
 	sync, stopped := notReached(enrolled, heartbeat)
+	if stopped {
+		sync.Sentence += storedBefore(f, now)
+	}
 	if conflict, ok := judgeConflict(f, now); ok && sync.State != Blocked {
 		sync, stopped = conflict, true
 	}
@@ -51,14 +64,18 @@ func Inventory(f Facts, now time.Time) Track {
 		gates[i].ID, gates[i].Number = id, i+1
 		gates[i].Title = []string{titleToken, titleEnrolled, titleHeartbeat, titleSync}[i]
 	}
-	return newTrack(inventoryOwner(gates), gates...)
+	return newTrack(inventoryOwner(f, gates), gates...)
 }
 
 // inventoryOwner names who owns the next step.
-func inventoryOwner(gates []Gate) string {
+func inventoryOwner(f Facts, gates []Gate) string {
+	unread := f.Tokens.why() != "" || f.Collectors.why() != "" || f.Cluster.why() != ""
 	for _, g := range gates {
 		switch g.State {
 		case Failed, Warning:
+			if unread && g.Action == nil {
+				return fmt.Sprintf("The next step is with whoever runs Console: gate %d says what could not be read.", g.Number)
+			}
 			return fmt.Sprintf("The next step is with whoever runs the install in the cluster: gate %d says what to do.", g.Number)
 		case Waiting:
 			if g.Number == 2 {
@@ -85,6 +102,28 @@ func notReached(before ...Gate) (g Gate, stopped bool) {
 		}
 	}
 	return Gate{}, false
+}
+
+// heardBefore and storedBefore say beside a gate that is not judged what had arrived all the same.
+func heardBefore(f Facts, now time.Time) string {
+	var freshest Collector
+	for _, c := range f.Collectors.Value {
+		if c.HeartbeatAt.After(freshest.HeartbeatAt) {
+			freshest = c
+		}
+	}
+	if f.Collectors.why() != "" || freshest.HeartbeatAt.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf(" The last heartbeat, of %s, arrived %s.", freshest.Name, ago(now, freshest.HeartbeatAt))
+}
+
+func storedBefore(f Facts, now time.Time) string {
+	c := f.Cluster.Value
+	if f.Cluster.why() != "" || c == nil || !c.Ours {
+		return ""
+	}
+	return fmt.Sprintf(" The last inventory arrived %s and is kept.", ago(now, c.LastSyncAt))
 }
 
 // ---- gate 1
@@ -190,14 +229,21 @@ func newestFirst(tokens []Token) []Token {
 // ---- gate 2
 
 func judgeEnrolled(f Facts, token State, now time.Time) Gate {
-	if r, ok := openRefusal(f.Tokens.Value); ok && f.Tokens.why() == "" {
+	r, refused := openRefusal(f.Tokens.Value)
+	refused = refused && f.Tokens.why() == ""
+	holder, outlived := outliving(f, r, now)
+	if refused && !outlived && f.Collectors.why() == "" {
 		return refusedGate(r, now)
 	}
 	if token == Failed {
 		return Gate{State: Blocked, Sentence: "Not judged, since gate 1 has not passed: without a valid install token no collector can enroll. Nothing was attempted here, and nothing was sent to the cluster."}
 	}
 	if why := f.Collectors.why(); why != "" {
-		return Gate{State: Warning, Sentence: fmt.Sprintf("The enrolled agents could not be read (%s), so whether a collector enrolled is unknown.", why)}
+		g := Gate{State: Warning, Sentence: fmt.Sprintf("The enrolled agents could not be read (%s), so whether a collector enrolled is unknown.", why)}
+		if refused {
+			g.Sentence += " " + refusedGate(r, now).Sentence
+		}
+		return g
 	}
 	collectors := f.Collectors.Value
 	if len(collectors) == 0 {
@@ -218,7 +264,11 @@ func judgeEnrolled(f Facts, token State, now time.Time) Gate {
 			Action:   &Action{Text: "Delete the agent’s record if it is to come back, add a token, and run the install again."},
 		}
 	}
-	return Gate{State: Passed, Sentence: fmt.Sprintf("%s enrolled with this attempt’s token: %s. Collectors create no host record, so this cluster appears under Clusters and never under Hosts.", capital(count(len(collectors), "collector", "collectors")), list(names))}
+	g := Gate{State: Passed, Sentence: fmt.Sprintf("%s enrolled with this attempt’s token: %s. Collectors create no host record, so this cluster appears under Clusters and never under Hosts.", capital(count(len(collectors), "collector", "collectors")), list(names))}
+	if refused && now.Sub(r.At) <= noteStrangerFor {
+		return besideStranger(g, r, holder, now)
+	}
+	return g
 }
 
 func waitingForCollector(f Facts) Gate {
@@ -253,40 +303,87 @@ func openRefusal(tokens []Token) (Refusal, bool) {
 	return last, !last.At.IsZero() && last.At.After(success)
 }
 
-// refusedGate words a refusal and its cure. The codes are those of package enrollment.
+// outliving returns a collector of the attempt's own slug that was heard after the refusal, which is a
+// later success, or that is present now: an enrolled agent never enrols again, so being heard is
+// the only sign that it gives.
+func outliving(f Facts, r Refusal, now time.Time) (Collector, bool) {
+	var found Collector
+	for _, c := range f.Collectors.Value {
+		stands := c.RevokedAt.IsZero() && c.ReleasedAt.IsZero()
+		if c.Slug == f.Slug && stands && (c.heardAt().After(r.At) || c.present(now)) && c.heardAt().After(found.heardAt()) {
+			found = c
+		}
+	}
+	return found, !found.heardAt().IsZero()
+}
+
+// besideStranger adds to a passed gate whom Console refused while the attempt's own collector works.
+func besideStranger(g Gate, r Refusal, holder Collector, now time.Time) Gate {
+	if r.Code != "already_enrolled" {
+		why, cure := refusalOf(r)
+		g.Sentence += fmt.Sprintf(" Beside it, agent %s tried to enroll from %s %s and was refused: %s.", r.AgentName, r.Address, ago(now, r.At), why)
+		g.Action = cure
+		return g
+	}
+	g.Sentence += fmt.Sprintf(" Another pod tried to enroll as %s from %s %s and was refused, since an agent of that name is enrolled for slug %s.", r.AgentName, r.Address, ago(now, r.At), r.Slug)
+	if holder.heardAt().After(r.At) {
+		g.Sentence += fmt.Sprintf(" %s itself was heard since, %s.", holder.Name, ago(now, holder.heardAt()))
+	} else {
+		g.Sentence += fmt.Sprintf(" %s itself was last heard %s, before that; should it not be heard again within %s, its pod lost its state, and this gate fails.", holder.Name, ago(now, holder.heardAt()), limit(PresenceWindow))
+	}
+	g.Action = &Action{Text: fmt.Sprintf("If that pod is a second copy of this agent, uninstall it where it runs; if it is of another cluster, record that cluster under another name. As long as %s is heard, neither release nor delete it.", holder.Name)}
+	return g
+}
+
+// refusedGate words a refusal and its cure.
 func refusedGate(r Refusal, now time.Time) Gate {
-	who := fmt.Sprintf("Agent %s tried to enroll %s and was refused", r.AgentName, ago(now, r.At))
-	g := Gate{State: Failed}
+	why, cure := refusalOf(r)
+	return Gate{State: Failed, Sentence: fmt.Sprintf("Agent %s tried to enroll from %s %s and was refused: %s.", r.AgentName, r.Address, ago(now, r.At), why), Action: cure}
+}
+
+// refusalOf says why an enrolment was refused, and what cures it. The codes are those of package
+// enrollment; one that is not here is of a Console that knows more than this one.
+func refusalOf(r Refusal) (why string, cure *Action) {
 	switch r.Code {
 	case "token_expired":
-		g.Sentence = who + ": its install token had expired."
-		g.Action = &Action{Text: "Get a valid token here, and put it into the Secret proxima-install-token by running the printed command again.", Offer: OfferAddToken}
+		return "its install token had expired", &Action{Text: "Get a valid token here, and put it into the Secret proxima-install-token by running the printed command again.", Offer: OfferAddToken}
 	case "token_used_up":
-		g.Sentence = who + ": every use of its install token was spent."
-		g.Action = &Action{Text: "Add a token here and run the printed command again with it.", Offer: OfferAddToken}
+		return "every use of its install token was spent", &Action{Text: "Add a token here and run the printed command again with it.", Offer: OfferAddToken}
 	case "token_revoked":
-		g.Sentence = who + ": its install token had been revoked."
-		g.Action = &Action{Text: "Find out why the token was revoked; then add a token here and run the printed command again.", Offer: OfferAddToken}
+		return "its install token had been revoked", &Action{Text: "Find out why the token was revoked; then add a token here and run the printed command again.", Offer: OfferAddToken}
 	case "token_wrong_type":
-		g.Sentence = fmt.Sprintf("%s: its install token is not for agents of type %s.", who, r.AgentType)
-		g.Action = &Action{Text: "Add a token here, which admits collectors, and run the printed command again.", Offer: OfferAddToken}
+		return fmt.Sprintf("its install token is not for agents of type %s", r.AgentType),
+			&Action{Text: "Add a token here, which admits collectors, and run the printed command again.", Offer: OfferAddToken}
 	case "already_enrolled":
-		g.Sentence = fmt.Sprintf("%s: an agent of that name is already enrolled for slug %s, and a name keeps the identity it enrolled with. A pod whose state was lost cannot take it over.", who, r.Slug)
-		g.Action = &Action{Text: "If that agent lost its state, release its identity or delete its record under Agents; the pod then enrolls by itself. If it is another cluster, record that one under another name."}
+		return fmt.Sprintf("an agent of that name is already enrolled for slug %s, and a name keeps the identity it enrolled with, so a pod whose state was lost cannot take it over", r.Slug),
+			&Action{Text: "If that agent lost its state, release its identity or delete its record under Agents; the pod then enrolls by itself. If it is another cluster, record that one under another name."}
 	case "agent_too_old":
-		g.Sentence = fmt.Sprintf("%s: its version %s is older than this Console accepts.", who, r.Version)
-		g.Action = &Action{Text: "Run the printed command again: it names the image of this Console’s version."}
+		return fmt.Sprintf("its version %s is older than this Console accepts", r.Version),
+			&Action{Text: "Run the printed command again: it names the image of this Console’s version."}
+	case "agent_revoked":
+		return "the credential of the agent of that name had been revoked here",
+			&Action{Text: "Find out why it was revoked. If the agent is to come back, delete its record under Agents; the pod then enrolls with a new identity."}
+	case "key_in_use":
+		return "its key belongs to another agent",
+			&Action{Text: "Give each agent a data directory of its own: a copied state.json is another agent’s identity. Remove the copy and start the pod again, which makes a key of its own."}
+	case "proof_invalid":
+		return "its signature did not prove that it holds the key it presented, or came more than five minutes after the challenge that it signs",
+			&Action{Text: "The agent asks for a new challenge and tries again by itself. If it keeps being refused, see whether a proxy on the way to Console delays or changes requests."}
+	case "invalid_request":
+		return "the public key that it presented is not one for NATS users",
+			&Action{Text: "Run the printed command again: it names the image of this Console’s version, whose agent makes such a key."}
 	default:
-		g.Sentence = fmt.Sprintf("%s with the code %s.", who, r.Code)
-		g.Action = &Action{Text: "Read the pod’s log: it has the refusal with its cure.", Command: logCommand}
+		return "the code is " + r.Code, &Action{Text: "Read the pod’s log: it has the refusal with its cure.", Command: logCommand}
 	}
-	return g
 }
 
 func enrolledEvidence(f Facts) []Evidence {
 	var out []Evidence
 	for _, c := range f.Collectors.Value {
 		v := "version " + c.Version
+		if c.Slug != f.Slug {
+			v += ", for slug " + c.Slug
+		}
 		if !c.RevokedAt.IsZero() {
 			v += ", revoked " + instant(c.RevokedAt)
 		}
@@ -297,8 +394,11 @@ func enrolledEvidence(f Facts) []Evidence {
 	}
 	for _, t := range f.Tokens.Value {
 		if !t.Refusal.At.IsZero() {
-			out = append(out, Evidence{Label: "Refused", Value: fmt.Sprintf("%s as %s, code %s", t.Refusal.AgentName, t.Refusal.AgentType, t.Refusal.Code), At: t.Refusal.At})
+			out = append(out, Evidence{Label: "Refused", Value: fmt.Sprintf("%s as %s from %s, code %s", t.Refusal.AgentName, t.Refusal.AgentType, t.Refusal.Address, t.Refusal.Code), At: t.Refusal.At})
 		}
+	}
+	if why := f.Findings.why(); why != "" {
+		out = append(out, Evidence{Label: "Self-checks", Value: "could not be read: " + why, At: f.Findings.At})
 	}
 	for _, fd := range f.Findings.Value {
 		if fd.Status == "ok" || fd.Status == "skipped" || len(out) >= 20 {
@@ -319,16 +419,17 @@ func judgeHeartbeat(f Facts, now time.Time) Gate {
 	if why := f.Collectors.why(); why != "" {
 		return Gate{State: Warning, Sentence: fmt.Sprintf("The heartbeats could not be read (%s), so whether the collector lives is unknown.", why)}
 	}
+	collectors := f.replicas()
 	var freshest, newest Collector
 	var present []string
-	for _, c := range f.Collectors.Value {
+	for _, c := range collectors {
 		if c.HeartbeatAt.After(freshest.HeartbeatAt) {
 			freshest = c
 		}
 		if c.EnrolledAt.After(newest.EnrolledAt) {
 			newest = c
 		}
-		if !c.PresenceAt.IsZero() && now.Sub(c.PresenceAt) <= HeartbeatWindow {
+		if c.present(now) {
 			present = append(present, c.Name)
 		}
 	}
@@ -336,7 +437,7 @@ func judgeHeartbeat(f Facts, now time.Time) Gate {
 	deadline := newest.EnrolledAt.Add(HeartbeatWindow)
 	switch {
 	case !freshest.HeartbeatAt.IsZero() && now.Sub(freshest.HeartbeatAt) <= HeartbeatWindow:
-		return Gate{State: Passed, Sentence: fmt.Sprintf("%s sent a heartbeat %s, inside the %s window.%s", freshest.Name, ago(now, freshest.HeartbeatAt), adjective(window), standbys(f.Collectors.Value, freshest.Name))}
+		return Gate{State: Passed, Sentence: fmt.Sprintf("%s sent a heartbeat %s, inside the %s window.%s", freshest.Name, ago(now, freshest.HeartbeatAt), adjective(window), standbys(collectors, freshest.Name, now))}
 	case now.Before(deadline):
 		return Gate{State: Waiting, Sentence: fmt.Sprintf("%s enrolled %s and has not sent a heartbeat yet. The first is due within %s of the enrolment, by %s.", newest.Name, ago(now, newest.EnrolledAt), window, clock(deadline))}
 	}
@@ -350,10 +451,10 @@ func judgeHeartbeat(f Facts, now time.Time) Gate {
 	case len(present) > 0:
 		g.Sentence += fmt.Sprintf(" %s still reports its presence, so its connection works and no replica leads.", list(present))
 		g.Action.Text = "Look for leader election in the pod’s log: the Lease proxima-cluster-agent may be held by a pod that is gone, or the Role for it may be missing."
-	case len(f.Collectors.Value) == 1:
-		g.Sentence += " It is the only collector of this attempt, so this is not a quiet standby."
+	case len(collectors) == 1:
+		g.Sentence += " It is the only collector of this cluster, so this is not a quiet standby."
 	default:
-		g.Sentence += fmt.Sprintf(" None of the %d collectors of this attempt is heard.", len(f.Collectors.Value))
+		g.Sentence += fmt.Sprintf(" None of the %d collectors of this cluster is heard.", len(collectors))
 	}
 	if freshest.HeartbeatAt.IsZero() {
 		freshest = newest
@@ -374,18 +475,29 @@ func credentialNote(c Collector, now time.Time) string {
 	}
 }
 
-// standbys says of the other replicas that they are rightly quiet.
-func standbys(all []Collector, leader string) string {
-	var names []string
-	for _, c := range all {
-		if c.Name != leader && c.RevokedAt.IsZero() {
+// standbys says of the other replicas that they are rightly quiet, and names those that are
+// not there.
+func standbys(replicas []Collector, leader string, now time.Time) string {
+	var names, gone []string
+	for _, c := range replicas {
+		switch {
+		case c.Name == leader || !c.RevokedAt.IsZero() || !c.ReleasedAt.IsZero():
+		case c.present(now):
 			names = append(names, c.Name)
+		case c.heardAt().IsZero():
+			gone = append(gone, c.Name+" (never heard)")
+		default:
+			gone = append(gone, fmt.Sprintf("%s (last heard %s)", c.Name, ago(now, c.heardAt())))
 		}
 	}
-	if len(names) == 0 {
-		return ""
+	s := ""
+	if len(names) > 0 {
+		s = fmt.Sprintf(" It leads; %s %s, and only the leader sends heartbeats.", list(names), plural(len(names), "is a standby", "are standbys"))
 	}
-	return fmt.Sprintf(" It leads; %s %s, and only the leader sends heartbeats.", list(names), plural(len(names), "is a standby", "are standbys"))
+	if len(gone) > 0 {
+		s += fmt.Sprintf(" Not there now: %s.", list(gone))
+	}
+	return s
 }
 
 func heartbeatEvidence(f Facts) []Evidence {
@@ -414,20 +526,38 @@ func heartbeatEvidence(f Facts) []Evidence {
 // cluster than the one that is stored.
 func judgeConflict(f Facts, now time.Time) (Gate, bool) {
 	c := f.Cluster.Value
-	if f.Cluster.why() != "" || c == nil || c.Conflict.UID == "" || !c.Conflict.Ours {
+	if f.Cluster.why() != "" || c == nil || c.Conflict.UID == "" || !c.Conflict.Ours || c.outlived(f.budget(), now) {
 		return Gate{}, false
 	}
-	return Gate{
+	g := Gate{
 		State: Failed,
 		Sentence: fmt.Sprintf("%s reported %s from a cluster whose kube-system UID is %s, but %s in %s is stored with the UID %s. Nothing of it was stored.",
 			c.Conflict.Sender, ago(now, c.Conflict.SeenAt), c.Conflict.UID, f.Slug, f.Environment, c.UID),
-		Action: &Action{Text: "If the cluster was rebuilt, accept the new identity on its page. If the command ran against the wrong cluster, uninstall it there and record that cluster under another name.", Offer: OfferAcceptIdentity},
-	}, true
+	}
+	remove := fmt.Sprintf("uninstall the collector there, delete the record of %s under Agents", c.Conflict.Sender)
+	if c.Conflict.Publisher { // its record is the stored cluster's too
+		remove = "uninstall the collector there"
+	}
+	if !c.both(f.budget(), now) {
+		g.Action = &Action{Text: fmt.Sprintf("If the cluster was rebuilt, accept the new identity on its page. If the command ran against the wrong cluster, %s, and record that cluster under another name.", remove), Offer: OfferAcceptIdentity}
+		return g, true
+	}
+	g.Sentence += fmt.Sprintf(" The stored cluster synced after that began, %s: two clusters run under this slug, and none was rebuilt.", ago(now, c.LastSyncAt))
+	ends := fmt.Sprintf("This gate judges the stored cluster again once that record is deleted, or nothing came from the other cluster for %s.", limit(f.budget()))
+	if c.Conflict.Publisher {
+		g.Sentence += fmt.Sprintf(" Both report as %s, so its state.json was copied.", c.Conflict.Sender)
+		ends = fmt.Sprintf("This gate judges the stored cluster again once nothing came from the other one for %s.", limit(f.budget()))
+	}
+	g.Action = &Action{Text: fmt.Sprintf("In the cluster whose kube-system UID is %s, %s, and record that cluster under another name. %s", c.Conflict.UID, remove, ends), Command: "kubectl get namespace kube-system -o jsonpath='{.metadata.uid}'"}
+	return g, true
 }
 
 func judgeSync(f Facts, now time.Time) Gate {
 	if why := f.Cluster.why(); why != "" {
 		return Gate{State: Warning, Sentence: fmt.Sprintf("The stored clusters could not be read (%s), so whether an inventory landed is unknown.", why)}
+	}
+	if why := f.Collectors.why(); why != "" {
+		return judgeSyncOfUnknown(f, why, now)
 	}
 	if c := f.Cluster.Value; c != nil && c.Ours {
 		return landedGate(f, c, now)
@@ -456,6 +586,15 @@ func judgeSync(f Facts, now time.Time) Gate {
 	return g
 }
 
+// judgeSyncOfUnknown is for agents that could not be read: whose inventory is stored, and from when one is
+// due, is then unknown.
+func judgeSyncOfUnknown(f Facts, why string, now time.Time) Gate {
+	if c := f.Cluster.Value; c != nil {
+		return Gate{State: Warning, Sentence: fmt.Sprintf("An inventory of %s arrived %s, but the enrolled agents could not be read (%s), so whether this attempt’s collector sent it is unknown.", f.Slug, ago(now, c.LastSyncAt), why)}
+	}
+	return Gate{State: Warning, Sentence: fmt.Sprintf("No inventory of %s is stored, and the enrolled agents could not be read (%s), so when one is due is unknown.", f.Slug, why)}
+}
+
 // landedGate judges an inventory that this attempt's collector published.
 func landedGate(f Facts, c *Cluster, now time.Time) Gate {
 	rows := fmt.Sprintf("%s, %s, %s and %s", count(c.Nodes, "node", "nodes"), count(c.Namespaces, "namespace", "namespaces"), count(c.Workloads, "workload", "workloads"), count(c.Pods, "pod", "pods"))
@@ -470,7 +609,7 @@ func landedGate(f Facts, c *Cluster, now time.Time) Gate {
 		return Gate{
 			State:    Warning,
 			Sentence: fmt.Sprintf("The inventory landed %s with %s, but not whole: %s could not be read.", ago(now, c.LastSyncAt), rows, unread(c.Unread)),
-			Action:   &Action{Text: "Apply the ClusterRole of this Console’s manifests again; the next sync then reads what is missing."},
+			Action:   readAgain(c.Unread),
 		}
 	case len(c.SameUID) > 0:
 		return Gate{
@@ -573,6 +712,34 @@ func reportedError(collectors []Collector) string {
 		}
 	}
 	return ""
+}
+
+// readAgain names what makes the unread kinds readable, each reason with its own cure.
+func readAgain(kinds []UnreadKind) *Action {
+	of := func(fits func(reason string) bool) string {
+		var names []string
+		for _, k := range kinds {
+			if fits(k.Reason) {
+				names = append(names, k.Kind)
+			}
+		}
+		return list(names)
+	}
+	var texts []string
+	a := &Action{}
+	if names := of(func(r string) bool { return r == "forbidden" }); names != "" {
+		texts = append(texts, fmt.Sprintf("For %s: apply the ClusterRole and its binding of this Console’s manifests again; the next sync then reads what is missing.", names))
+	}
+	if names := of(func(r string) bool { return r == "not_served" }); names != "" {
+		texts = append(texts, fmt.Sprintf("For %s: see which APIs the cluster serves. One that is switched off or not installed stays unread, and no right in the cluster changes that.", names))
+		a.Command = "kubectl api-resources"
+	}
+	if names := of(func(r string) bool { return r != "forbidden" && r != "not_served" }); names != "" {
+		texts = append(texts, fmt.Sprintf("For %s: see in the collector’s log how the API server fails, and mend the API server; the next sync that succeeds ends this.", names))
+		a.Command = logCommand
+	}
+	a.Text = strings.Join(texts, " ")
+	return a
 }
 
 func unread(kinds []UnreadKind) string {

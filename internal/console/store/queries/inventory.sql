@@ -35,6 +35,17 @@ SET uid = excluded.uid, agent_id = excluded.agent_id, first_seen_at = excluded.f
 -- name: DeleteClusterConflict :exec
 DELETE FROM cluster_conflicts WHERE cluster_id = $1;
 
+-- name: DeleteConflictsOfAgent :exec
+DELETE FROM cluster_conflicts WHERE agent_id = $1;
+
+-- name: DeleteEndedConflicts :execrows
+-- Those that the stored cluster outlived, and those whose reporter can report no more.
+DELETE FROM cluster_conflicts
+WHERE (seen_at < sqlc.arg(quiet_since_at) AND EXISTS (
+        SELECT 1 FROM clusters c WHERE c.id = cluster_conflicts.cluster_id AND c.last_sync_at > cluster_conflicts.seen_at
+    ))
+    OR NOT EXISTS (SELECT 1 FROM agents a WHERE a.id = cluster_conflicts.agent_id AND a.revoked_at IS NULL);
+
 -- name: NextEpoch :one
 INSERT INTO cluster_epochs (environment_id, cluster_slug, epoch) VALUES ($1, $2, $3)
 ON CONFLICT (environment_id, cluster_slug) DO UPDATE

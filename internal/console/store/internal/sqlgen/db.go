@@ -75,6 +75,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteClusterConflictStmt, err = db.PrepareContext(ctx, deleteClusterConflict); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteClusterConflict: %w", err)
 	}
+	if q.deleteConflictsOfAgentStmt, err = db.PrepareContext(ctx, deleteConflictsOfAgent); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteConflictsOfAgent: %w", err)
+	}
+	if q.deleteEndedConflictsStmt, err = db.PrepareContext(ctx, deleteEndedConflicts); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteEndedConflicts: %w", err)
+	}
 	if q.deleteExpiredSessionsStmt, err = db.PrepareContext(ctx, deleteExpiredSessions); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteExpiredSessions: %w", err)
 	}
@@ -385,6 +391,16 @@ func (q *Queries) Close() error {
 	if q.deleteClusterConflictStmt != nil {
 		if cerr := q.deleteClusterConflictStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteClusterConflictStmt: %w", cerr)
+		}
+	}
+	if q.deleteConflictsOfAgentStmt != nil {
+		if cerr := q.deleteConflictsOfAgentStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteConflictsOfAgentStmt: %w", cerr)
+		}
+	}
+	if q.deleteEndedConflictsStmt != nil {
+		if cerr := q.deleteEndedConflictsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteEndedConflictsStmt: %w", cerr)
 		}
 	}
 	if q.deleteExpiredSessionsStmt != nil {
@@ -813,6 +829,8 @@ type Queries struct {
 	deleteAssignmentStmt          *sql.Stmt
 	deleteClusterStmt             *sql.Stmt
 	deleteClusterConflictStmt     *sql.Stmt
+	deleteConflictsOfAgentStmt    *sql.Stmt
+	deleteEndedConflictsStmt      *sql.Stmt
 	deleteExpiredSessionsStmt     *sql.Stmt
 	deleteObjectStmt              *sql.Stmt
 	deleteOldSignInAttemptsStmt   *sql.Stmt
@@ -910,6 +928,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		deleteAssignmentStmt:          q.deleteAssignmentStmt,
 		deleteClusterStmt:             q.deleteClusterStmt,
 		deleteClusterConflictStmt:     q.deleteClusterConflictStmt,
+		deleteConflictsOfAgentStmt:    q.deleteConflictsOfAgentStmt,
+		deleteEndedConflictsStmt:      q.deleteEndedConflictsStmt,
 		deleteExpiredSessionsStmt:     q.deleteExpiredSessionsStmt,
 		deleteObjectStmt:              q.deleteObjectStmt,
 		deleteOldSignInAttemptsStmt:   q.deleteOldSignInAttemptsStmt,

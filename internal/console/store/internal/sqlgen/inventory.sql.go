@@ -72,6 +72,32 @@ func (q *Queries) DeleteClusterConflict(ctx context.Context, clusterID string) e
 	return err
 }
 
+const deleteConflictsOfAgent = `-- name: DeleteConflictsOfAgent :exec
+DELETE FROM cluster_conflicts WHERE agent_id = $1
+`
+
+func (q *Queries) DeleteConflictsOfAgent(ctx context.Context, agentID string) error {
+	_, err := q.exec(ctx, q.deleteConflictsOfAgentStmt, deleteConflictsOfAgent, agentID)
+	return err
+}
+
+const deleteEndedConflicts = `-- name: DeleteEndedConflicts :execrows
+DELETE FROM cluster_conflicts
+WHERE (seen_at < $1 AND EXISTS (
+        SELECT 1 FROM clusters c WHERE c.id = cluster_conflicts.cluster_id AND c.last_sync_at > cluster_conflicts.seen_at
+    ))
+    OR NOT EXISTS (SELECT 1 FROM agents a WHERE a.id = cluster_conflicts.agent_id AND a.revoked_at IS NULL)
+`
+
+// Those that the stored cluster outlived, and those whose reporter can report no more.
+func (q *Queries) DeleteEndedConflicts(ctx context.Context, quietSinceAt dbtype.Time) (int64, error) {
+	result, err := q.exec(ctx, q.deleteEndedConflictsStmt, deleteEndedConflicts, quietSinceAt)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const deleteObject = `-- name: DeleteObject :exec
 DELETE FROM inventory_objects
 WHERE cluster_id = $1 AND section = $2 AND namespace = $3 AND name = $4 AND kind = $5
