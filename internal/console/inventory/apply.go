@@ -137,16 +137,30 @@ func (n arrival) enter(ctx context.Context, tx Tx, before Cluster, publisherGone
 		return c, "", nil
 	case c.ID != before.ID || c.Epoch != before.Epoch || c.Sync != before.Sync || c.PartlyApplied != before.PartlyApplied:
 		return c, "", errMoved
-	case c.UID != n.inv.ClusterUID:
-		return c, DropOtherCluster, tx.UpdateCluster(ctx, n.withConflict(c))
-	case ahead:
-		return c, DropEpochAhead, tx.UpdateCluster(ctx, n.withDropped(c, DropEpochAhead))
-	case n.isOf(c) || publisherGone:
-		return c, "", nil
-	case n.inv.Epoch < c.Epoch || n.inv.Epoch == c.Epoch && n.inv.Sync <= c.Sync:
-		return c, DropOlder, tx.UpdateCluster(ctx, n.withDropped(c, DropOlder))
 	}
-	return c, "", nil
+	switch reason = n.refused(c, ahead, publisherGone); reason {
+	case "":
+		return c, "", nil
+	case DropOtherCluster:
+		return c, reason, tx.UpdateCluster(ctx, n.withConflict(c))
+	default:
+		return c, reason, tx.UpdateCluster(ctx, n.withDropped(c, reason))
+	}
+}
+
+// refused tells why the inventory must not be applied to c, or "" if it may.
+func (n arrival) refused(c Cluster, ahead, publisherGone bool) string {
+	switch {
+	case c.UID != n.inv.ClusterUID:
+		return DropOtherCluster
+	case ahead:
+		return DropEpochAhead
+	case n.isOf(c) || publisherGone:
+		return ""
+	case n.inv.Epoch < c.Epoch || n.inv.Epoch == c.Epoch && n.inv.Sync <= c.Sync:
+		return DropOlder
+	}
+	return ""
 }
 
 // write stores a part of the change, and with the last of them what the sync says of the cluster.

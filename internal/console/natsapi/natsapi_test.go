@@ -600,9 +600,16 @@ func TestAnswersGoToTheAgentsOwnInbox(t *testing.T) {
 	// is told not to acknowledge at all.
 	name("inventory.agt_a", "good", "heartbeat.agt_b", "status.agt_b", "inventory.agt_b", "command.agt_b", "_INBOX.agt_b.stored", "_INBOX.agt_b.x")
 	for _, header := range []nats.Header{
-		{"Nats-Msg-Id": {"1"}}, {"Nats-Msg-Id": {"1"}}, {"Nats-Expected-Stream": {"OTHER"}}, {"Nats-Expected-Last-Sequence": {"9999"}},
-		{"Nats-Rollup": {"all"}}, {"Nats-TTL": {"1s"}}, {"Nats-Batch-Id": {"b"}, "Nats-Batch-Sequence": {"1"}, "Nats-Batch-Commit": {"1"}},
-		{"Nats-Schedule": {"@at 2020-01-01T00:00:00Z"}, "Nats-Schedule-Target": {"command.agt_b"}}, {"Nats-Trace-Dest": {"command.agt_b"}}, {"Nats-Incr": {"1"}},
+		{"Nats-Msg-Id": {"1"}},
+		{"Nats-Msg-Id": {"1"}},
+		{"Nats-Expected-Stream": {"OTHER"}},
+		{"Nats-Expected-Last-Sequence": {"9999"}},
+		{"Nats-Rollup": {"all"}},
+		{"Nats-TTL": {"1s"}},
+		{"Nats-Batch-Id": {"b"}, "Nats-Batch-Sequence": {"1"}, "Nats-Batch-Commit": {"1"}},
+		{"Nats-Schedule": {"@at 2020-01-01T00:00:00Z"}, "Nats-Schedule-Target": {"command.agt_b"}},
+		{"Nats-Trace-Dest": {"command.agt_b"}},
+		{"Nats-Incr": {"1"}},
 	} {
 		for _, reply := range []string{"inventory.agt_b", "command.agt_b", "command.agt_b.u.1.f.1.0.$FI"} {
 			if err := nc.PublishMsg(&nats.Msg{Subject: "inventory.agt_a", Reply: reply, Header: header, Data: []byte("hostile")}); err != nil {

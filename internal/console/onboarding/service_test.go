@@ -478,8 +478,12 @@ func TestDoneIsStampedInTheBackgroundOnly(t *testing.T) {
 		}
 		await := func(what string, is func(onboarding.Attempt) bool) {
 			t.Helper()
-			for deadline := time.Now().Add(20 * time.Second); !is(stored()); time.Sleep(5 * time.Millisecond) {
-				if time.Now().After(deadline) {
+			ticker, deadline := time.NewTicker(5*time.Millisecond), time.After(20*time.Second)
+			defer ticker.Stop()
+			for !is(stored()) {
+				select {
+				case <-ticker.C:
+				case <-deadline:
 					t.Fatalf("no round has %s", what)
 				}
 			}
