@@ -1025,9 +1025,15 @@ type ServerInterface interface {
 	// GetUser Read a user with the roles assigned
 	// (GET /api/v1/users/{userID})
 	GetUser(w http.ResponseWriter, r *http.Request, userID UserIDParam)
-	// UpdateUser Rename, deactivate or reactivate a user
+	// UpdateUser Rename, deactivate or reactivate a user, or set a new password
 	// (PATCH /api/v1/users/{userID})
 	UpdateUser(w http.ResponseWriter, r *http.Request, userID UserIDParam)
+	// ListUserAPITokens List the API tokens of a user, newest first
+	// (GET /api/v1/users/{userID}/api-tokens)
+	ListUserAPITokens(w http.ResponseWriter, r *http.Request, userID UserIDParam)
+	// RevokeUserAPIToken Revoke an API token of a user
+	// (DELETE /api/v1/users/{userID}/api-tokens/{apiTokenID})
+	RevokeUserAPIToken(w http.ResponseWriter, r *http.Request, userID UserIDParam, apiTokenID APITokenIDParam)
 	// AssignRole Assign a role to a user on a scope
 	// (POST /api/v1/users/{userID}/assignments)
 	AssignRole(w http.ResponseWriter, r *http.Request, userID UserIDParam)
@@ -2231,6 +2237,67 @@ func (siw *ServerInterfaceWrapper) UpdateUser(w http.ResponseWriter, r *http.Req
 	handler.ServeHTTP(w, r)
 }
 
+// ListUserAPITokens operation middleware
+func (siw *ServerInterfaceWrapper) ListUserAPITokens(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "userID" -------------
+	var userID UserIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "userID", r.PathValue("userID"), &userID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "userID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListUserAPITokens(w, r, userID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RevokeUserAPIToken operation middleware
+func (siw *ServerInterfaceWrapper) RevokeUserAPIToken(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "userID" -------------
+	var userID UserIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "userID", r.PathValue("userID"), &userID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "userID", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "apiTokenID" -------------
+	var apiTokenID APITokenIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "apiTokenID", r.PathValue("apiTokenID"), &apiTokenID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "apiTokenID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RevokeUserAPIToken(w, r, userID, apiTokenID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // AssignRole operation middleware
 func (siw *ServerInterfaceWrapper) AssignRole(w http.ResponseWriter, r *http.Request) {
 
@@ -2431,6 +2498,8 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/users", wrapper.CreateUser)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/users/{userID}", wrapper.GetUser)
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/users/{userID}", wrapper.UpdateUser)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/users/{userID}/api-tokens", wrapper.ListUserAPITokens)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/users/{userID}/api-tokens/{apiTokenID}", wrapper.RevokeUserAPIToken)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/users/{userID}/assignments", wrapper.AssignRole)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/users/{userID}/assignments/{assignmentID}", wrapper.UnassignRole)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/roles", wrapper.ListRoles)
@@ -4031,6 +4100,79 @@ func (response UpdateUserdefaultApplicationProblemPlusJSONResponse) VisitUpdateU
 	return err
 }
 
+type ListUserAPITokensRequestObject struct {
+	UserID UserIDParam `json:"userID"`
+}
+
+type ListUserAPITokensResponseObject interface {
+	VisitListUserAPITokensResponse(w http.ResponseWriter) error
+}
+
+type ListUserAPITokens200JSONResponse APITokenList
+
+func (response ListUserAPITokens200JSONResponse) VisitListUserAPITokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUserAPITokensdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListUserAPITokensdefaultApplicationProblemPlusJSONResponse) VisitListUserAPITokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RevokeUserAPITokenRequestObject struct {
+	UserID     UserIDParam     `json:"userID"`
+	APITokenID APITokenIDParam `json:"apiTokenID"`
+}
+
+type RevokeUserAPITokenResponseObject interface {
+	VisitRevokeUserAPITokenResponse(w http.ResponseWriter) error
+}
+
+type RevokeUserAPIToken204Response struct {
+}
+
+func (response RevokeUserAPIToken204Response) VisitRevokeUserAPITokenResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type RevokeUserAPITokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RevokeUserAPITokendefaultApplicationProblemPlusJSONResponse) VisitRevokeUserAPITokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type AssignRoleRequestObject struct {
 	UserID UserIDParam `json:"userID"`
 	Body   *AssignRoleJSONRequestBody
@@ -4227,9 +4369,15 @@ type StrictServerInterface interface {
 	// GetUser Read a user with the roles assigned
 	// (GET /api/v1/users/{userID})
 	GetUser(ctx context.Context, request GetUserRequestObject) (GetUserResponseObject, error)
-	// UpdateUser Rename, deactivate or reactivate a user
+	// UpdateUser Rename, deactivate or reactivate a user, or set a new password
 	// (PATCH /api/v1/users/{userID})
 	UpdateUser(ctx context.Context, request UpdateUserRequestObject) (UpdateUserResponseObject, error)
+	// ListUserAPITokens List the API tokens of a user, newest first
+	// (GET /api/v1/users/{userID}/api-tokens)
+	ListUserAPITokens(ctx context.Context, request ListUserAPITokensRequestObject) (ListUserAPITokensResponseObject, error)
+	// RevokeUserAPIToken Revoke an API token of a user
+	// (DELETE /api/v1/users/{userID}/api-tokens/{apiTokenID})
+	RevokeUserAPIToken(ctx context.Context, request RevokeUserAPITokenRequestObject) (RevokeUserAPITokenResponseObject, error)
 	// AssignRole Assign a role to a user on a scope
 	// (POST /api/v1/users/{userID}/assignments)
 	AssignRole(ctx context.Context, request AssignRoleRequestObject) (AssignRoleResponseObject, error)
@@ -5425,6 +5573,59 @@ func (sh *strictHandler) UpdateUser(w http.ResponseWriter, r *http.Request, user
 	}
 }
 
+// ListUserAPITokens operation middleware
+func (sh *strictHandler) ListUserAPITokens(w http.ResponseWriter, r *http.Request, userID UserIDParam) {
+	var request ListUserAPITokensRequestObject
+
+	request.UserID = userID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListUserAPITokens(ctx, request.(ListUserAPITokensRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListUserAPITokens")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListUserAPITokensResponseObject); ok {
+		if err := validResponse.VisitListUserAPITokensResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RevokeUserAPIToken operation middleware
+func (sh *strictHandler) RevokeUserAPIToken(w http.ResponseWriter, r *http.Request, userID UserIDParam, apiTokenID APITokenIDParam) {
+	var request RevokeUserAPITokenRequestObject
+
+	request.UserID = userID
+	request.APITokenID = apiTokenID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RevokeUserAPIToken(ctx, request.(RevokeUserAPITokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RevokeUserAPIToken")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RevokeUserAPITokenResponseObject); ok {
+		if err := validResponse.VisitRevokeUserAPITokenResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // AssignRole operation middleware
 func (sh *strictHandler) AssignRole(w http.ResponseWriter, r *http.Request, userID UserIDParam) {
 	var request AssignRoleRequestObject
@@ -5490,109 +5691,116 @@ func (sh *strictHandler) UnassignRole(w http.ResponseWriter, r *http.Request, us
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7D37b9s4mv8KoVtgX0qcZNrebvrDIpvp7mV3plMkLeZwg96Alj7b3MikhqTi+IL87we+JEqmXo7ldg43",
-	"wKCxRPHxvfi9+PEpStg6ZxSoFNHlU5RjjtcggetfeAlU3nz7QT1UvwmNLqMcy1UURxSvIbp0TaI44vBL",
-	"QTik0aXkBcSRSFawxuqzNX78DuhSrqLLN6/iaE2o+3keq+4kcNXxf/+ET/7n7OTPP598/uNvojiS21yN",
-	"ICQndBk9P8dmsI/bHMoZpSASTnJJmOrhB5ptkW4kEFsguSICqV5Oo9jM/ZcC+LaavB7Bn+lvOCyiy+jf",
-	"ZhVUZuatmF25wc1UcvKR3QPtgU7Z6kgAEoIs6bofa16748wsyUjvrFybY86oi5I421R0ZJq3UZJ5G3VM",
-	"NDi1P7RNrRASeB+0bKNjgUsPd5cVyxHcZ79qB1vZaSvsvgnNBugD4UxT8GAMet+0zcdrcihc3hOa1tHY",
-	"GFM1GLf4jKyJ7OxTt6h1msICF5mMLs/PzmI1BFkX6+jytf5FqPl1Xo5GqIQlcD2c6lPkOIHOIctWbWu5",
-	"eB1cDGVpT8csHdsnWywEdEPINAmDyAfQ+Zn5z4PSWRBKjM4Z5imhy2629dsdh3N/aeGQD5hLwxyA1OTa",
-	"mOKXVuifnYXG4yyDbhiYFsdZvYBErbdrOrZJ53y6NIM7+70ejvE2iXSFEpYVa/oWYZQBViSAVtt8BRTJ",
-	"glOhEcF4ChxhzgqatiFEjdGGk28uauA5+YsCUJtsEhLLbubTLdrGOg/jX/brRfKYSlFBF4QSsYK0c+OS",
-	"Eta5VFjAEmEOiAKRK+Ao5+wBUkQZR3iOacqo+8WTFXmAVjxVA4flzAJnAsoZzxnLABsqKkTf7m9aHAOA",
-	"iqNB5IwK0EbBB87mGeh5JYxKtVUqUyHPM5JgBdFZblr88V9CgfdpIBe5fvWITc6xXb7VPJKwFBARSEg8",
-	"zyDWz1KQmGRajhlGesBZAQjT1HxScDg1NG+GU7O5+nCjtXM9/zQlajScfeAsBy6JWq3FUO49eooSDlhC",
-	"eqXXvWB8jWV0GaVYwokka9gFYRzBY044iDGfkFS13XmcYSE/iXGjG5IJdJZzWJDH4CsOD+x+zDDPPin+",
-	"pKZvBy6HiT3IfS6/Z/N/QSLVkA4dNzQv5EicWADf0G/xVgRE71wAlWgNmApEGQIjXMtd/ps3b7rVoAqI",
-	"TflXZ6tuoOg+upb+HRFjV04krOt/dBqxjuSfy1lgzvF2F3+6t665fq+Ak46crTOIR83TfVDH6d2KbShi",
-	"NNGKSzfgTReV1R5eWJJALm9SoJLI7ciFFYZfsRE+OV4CEitlfRB5Gl3SIsuaQu2jUrtggxaELoHnnGib",
-	"o6ncjiEvNYfgwpZOSI8Qcs4WDwkH32wLvuegoYizd+MFX/XxjRDFSDlLOcuy/b756za4Fs8kbIHGCjCX",
-	"c8DyAOK9S1QLoAmMGYNDBnjkXjFa7ht9PzhnpVBlSn+sXnoC1TwZ7HOLowfgghiNYsDe4zmT6iiMndvP",
-	"7k4ezVRjeJNv5ajphbXm2x1JrSSixFkIqkEh7tq3LuSjxQRQtfv9FCUKHolkPIqj+z+JE2WBn6wZJebR",
-	"igl/A6/wfVV6FQ8pbPoZsIWXrJXZ9up9mNVCtFTZq+67ICwrp+oeGowPg6DysmBc7y2bFcuUDkwFy0Jb",
-	"XwBiQ/or3ZvD4dgAlW0XAs31CmcZ0CWMBYr/3cu16saEq979voLzN+7dye2EcbtCh8rdoWnH0ePJkp1Y",
-	"O/IjUEylXV+50n0IeFIF2UxrcolbwWFP5fjaaEZjteJlu3DT7963qQU9ahrp/NaJeRHeoBNGFxlJZB/Q",
-	"nMZ87drrbwsbUewEt2ml7H3O8txYE3VhdUMfgErGCVjPzAY4IMok0h4H43wpmYtQ+eZVFDLf7ABjmNF+",
-	"cgvY+jHqM/txtdXyU1nk1o26Rhus7Et5iViWAo8R5CxZ/YxXgFPEOGJyBfxnLyhyIA22b4f0WrSSw4Jw",
-	"Ie+2NDFDB/eMgkqSIUwRsWjZGj8M45CajaSGjs5ZH1Jtvic0Hc7l/yQ0vdOOzYBupdBZQeGlDpYMS9VF",
-	"i0rPHkhqhMXOS9FmW1lDs46eTzff+p58HYdB98UcTsRWSFgHSW1vfdqTK7vKdZPU7FLKnakwvRnOd5ir",
-	"CaNKGnRI2CNsBUaST6p+X5dicoyv68Fla4S9VBr7be9Z2vYqZ2nLGwH8gbR2uWH8PmM4/HFzf9fD16bp",
-	"d2An4Y0Yu9UGoVd6CvbzFo4SPKN9Ef/aBOTo+6uPd6gQwNE/fvz4Vv2VgRBoQ+SKFdIw8D1skQBIzX5H",
-	"4QE4ymBh3mp1IMjOvrXdGLRYz4E7AZEDXxOhOB+5T06juA9zajXeGB5A+nTnd3pHu4VfChjNstg3Twc7",
-	"ChKc4znJrBOv261bszA81fX1+UWP6lq6wd7vKr6hyOiO26yOpHfrXG61Uabsa5tHcVr3CAbSAYKO6YDn",
-	"0I/3XJ38lwn5fP5d9ffpzyef/+C9+v1ffhOisryYZyT5J2x3V/DRkedvhSFxRclqBd7Yn9QIFyf//vnp",
-	"9evn4ADKhsay4AE6/isW8OYV+h3HG/Tp9rvfl1ue5hj3HWKKYTSlc6ZawKO8VH8/kjU+MfrVyXmMSszH",
-	"qCSzGHk40sEjBd0YAU5WCGgKKZpvEUYUNhmh0EDP+cWfemnG23Q743PdO3LFF+W+WnmuPPL38RXX7N0K",
-	"zF08a8J+B7RmDuRW7t28q5YH049LffUOEkbTjg24xYaX4voqkIXx7ntHx9dXaA4rYkOWeqvAacpBCBBo",
-	"s1KGD5FK4dbmDzKoRYyGvUBqwE+334mQTWXTDNgC5RwWwMFGUUrNaHd3aehAHESxDhlsH3kBdrJqFQKv",
-	"ASn+dIYNmsOCcROZXYIUiKj/rQmJ5ji591bjx8R36N/TRYNu3l1N1DlHallnbiU1+vLAF8B8mGWq1LFD",
-	"hlq+hBPJA2q/P6m+9gN5jt58cyDHkTe1yU0GnwT2dyG9U0YhTUZLXRlyUQBVImODBVoDFgVv+Es66SjD",
-	"c8hakgNyxmWI++8w0VtkqaqaTZTJcnz1dtd5XTJ6HOnEjX5CNbNzzUOA/BuBLH3HORvrjjO5JGGbnSlZ",
-	"z3cX/o+7H94j+xYxjspE+jK1rns5ruPYjR5eEU3Vx/tQxsDg6wqS+7HKSRwlVl+r+X4vXgVarkEIvAw3",
-	"7hlESCwL4Qeq2L0yHzGnqkUcLTDJTK7VPWn4D1ojAGq5ZdfV9DqgL45qytRVoj5bYGGnOFhkOYp61ors",
-	"jfnk1dnufj/MyvgS6m655hDO/m4N4jGIMsmcPYBTHV/ZtM84Ak9mD9sq3AcB1apt/9ZWfJuHhko3fpBv",
-	"YMh6Kp8okdnggJOZlvsorlJG3Zw88LSh6KqE+Ri9ia3XmIZUUIZ4QRGhCCOxgiwL6sdssQgJ8iubVqjl",
-	"ttKQNyssq6SeNd4i/WWLD+ZR9sNNt2oDxZ3DlhNyORZCS7UNJtIIunnGknv7rCH8QnH5v3NMJaQfSsfP",
-	"ccPzeW3cnm2wahsC0E6o6VhxNhMcAaBjFHExsn0R5PxAkld9PuVAQYhRIXGWXVe8Mir8brWB3cw7ZZCS",
-	"ZOX8JcbWU7xmlCCBcNhLuQa5YqlP32tMyQJaUkocQ9Un8DfGEUYffri7+c8OBre8Ud8MewzbBrDtbO08",
-	"4lJfKLvuAPk+qcX7KgmHNSAH+EsOls+8xo+fBAScFGc2W7eg+jCTMVxG+Ftq52ymTn72NllH1hl5qPJK",
-	"FAkVAtKfizwquw8SfCFgSCClL8WtTLl28LU9+/Tgo9EtoI+e9zHv9yPqniSmWwuMMnTi4/u0Iwf/hv4H",
-	"K7ioHcRQxkcjoJojydCfz1CKt8KkSqnlC5QTSiFVL5uZcW/RxSsT4N8QAbX08ovzN2d9+eU1RnBn9ZoH",
-	"0fZNUu/ljvrqvydlfhgR7mRMEKgld4YOtjSiUAzptkqnUrT4FmGK4DHPSEIkSlaMJNDi+uskycndOjV5",
-	"vr9fx+9mr9x50thXRs35cDn0tWmEFlqlV4xb3z3kMmze6COywd2j8iYEhDgeJcFbo/qKylVn7SlAan4o",
-	"YUVmXF1zQKr9W4RN1kzput9g0Q9nex5YQ6Mrd+AH/ddBqD/8sTlPtjNu01w9YO7NfokVbgpBIJVybuym",
-	"5U76jSEhnCQgxLeMjkrTd8cIRx2SeEne33iN0H7SckQiJSLP8LZ1wMPE31oUyDITbSzYMyzktdLnx4FC",
-	"54eVnsjOY8G61V2xXmO+7cjpGqnatSZY+Wjoi9hUfLGPRtdAeDPxoccn2EcODXg01+8P3r20yTUDT7rs",
-	"rxdUndxCwng6Wi/w/GADVALnCXiOdxSK3XSOPMOEGtU31ufZjLLwFtEiy+y+RhkFE2HSSs2p9glmGZ5n",
-	"0NhDfKatRn7PQjlLdmvl+qAvNlNAjOvRwuFuJmGUqe8rweMQ7cW+d8NXcrx61iAVb1p+dLqGrQAI45IQ",
-	"uqmsEl6jnOJqZ+tb1keOk/syjDR2R3PlbIKU6PxMjBqjxMq8ejdxVCYeGMJRpCmN/7YyZEzihFgpWtUn",
-	"M/1dZPAS9yOeLlRXQPPn47SKIFY/YCE2jKfXK7zH4ZqCc10/x/SxhySnsBn69UVvKK4xm3rvwcVXhQhG",
-	"Scs0IG7utM8/KFiSYC7aj4qq1Ctzwjd0fKA9igyc21MXA4N0ZSA7FC5SgqAr9lO0pCq1RXmqo5k9BqEJ",
-	"yPlxn8KkcqfhnfkWKGz2i56+JE2zlrJ4qFzEHx5MZRCdVMjVwmo5hWXhCZMEQdKvL4ewPzOwGimITXvs",
-	"dwQW5wXJ5A0Nb5yjT0SXoaKXePj9Q3NuevW+29Z+rEyn9pU2kB/yrduI/msjje2v8x6YuLIdA4AwuYqt",
-	"qWx/5dqVZvIc84c4g1DB+A72iajCum1rGE3unUH9ncBvYP+wlYT6A4+u4pCZfDyUTOpm8EiBYQPdwf3L",
-	"RryD75b1sgMeGE00PZxFIdu+cqH38AEYG4Pv91vtG8qvgGnUz5G6+wMm1hzbCaSq9mW2LhEuMw+lDISf",
-	"tqf3MqkGR1uQbxHRKREUrfR5R6TALcLpfCmjEBb46UiHjR5kOO23+BjZhobSPn5cMcQ2tggbhUeJhIS8",
-	"31tbAdcu1Y3g5hvC4icx/ohwIslDCyCraq4jaktUtRoCQNonaNwq0l6ej9yQOBYW9VimD4Q2mO9VWcqt",
-	"q5b5Vte1Bh7LOR9gUuWHsqeaUrrLklKwmXwn10S//06uPv+AZbI6ION8CRw1FmYqVBacyO2dApTd9wDz",
-	"YHIaRVcfbow37NQVFdSLMh+U3a+kzPtdfFcU2QYjuhSVxrOTOUeWFNITQtGcs40A/lZZRHTpzu4nbA1o",
-	"wdkaYaoj5YhxsiRUl1vksCiEV0wxYeyeQFXx0BpbP7vxK0rKibJidN1AQhdsd2b2LK8uBbzGdGurnQhU",
-	"UH0Mhpb1VOIynwCjHMsVIlQypD6xJ/zV9DKSgD0WZed2leNkBScXp2dRHBU8s+ASl7PZZrM5xfr1KePL",
-	"mf1WzL67uX73/u6d/qYyxqMPZpXo2szHs8Euo4dzvYHlQHFOosvom9Oz02/M+bqVJpsZzsns4Vz9c2Ly",
-	"FdTTJWjGVkyh6zPepNFlpNjdFVkTUaPE48XZWUd5x3FlHWul7QK1Hb/VDl392GYPhPsrJ+gViowj4dRK",
-	"vSC9eZcMIty5qkQZt5qS8VIoKeNI6HMcPZ746YnlG53qLwJwu9ZbTlmezkgvEPKvLN0eHGZmv3quC0nJ",
-	"C3jeQdj5wQe3OQoBlJk3phanFyFARCBi3bOYig1whLMDYVdnpGBP+pXli/ZB7nMcYJXZU1Wt/9nIkAyM",
-	"PVAngVudvuWRgH9pwk/h9VVNZs2bA54/7yDz1a4IOxSbmMnXQfkCNvEgaWVqp8S5tm0mlDdepaCppU1S",
-	"rsZBTALFNNkGIGbbXupEEvVWJCw3pdqF7BM31+52gSmEjV/x6ciixpVbmg5PV2mKMCpvZxiOpw0nOqZW",
-	"IcpqCCGanz25eP1zK/n/HWSJxnECo351RkBcnP2KEHILeE+M7HBOUhbryp1dUAf5pzz1meflUP8KmO/X",
-	"hWt9huZQ/Ofm28V+MxsnPqmHZ1s3pCo2K15KIXHvB81C9JOyciMNZuq90JXPjxGFDQiJ9AkVD+UeQnax",
-	"vmJi/N5o0mV+8EPoXyOLN1OtjszmgfSiAC3o2i02PQIeidD6vSk2YTNQNKUccvMfNjH37qjWhhlUKckW",
-	"JjFi3Hgv5ji5R5IhMpK2d+UZZ5s+YealvnXr1e/8hl+xftGsxnAMf4APRGXqHEb5GKK2v6vdJvU1yqad",
-	"wh1HNgBqFTMmtgIoqt/uNb0uYn2rQ1xxfkLgV83BOydvpmbhmoO6Xb2wMB4ufpsM3AgHErmqHSkzAVC3",
-	"8ZhUV+uDwqX2c6mLGXlkFqOLV2jFCi5idPFaH3s6jeKgsLipp3d+jdJi9yDgkcVF4AjV1+WerBHrS6hz",
-	"VzlomjWzJ588Ox2WV+Ysyws05d3L7Y7rtbQr8DSyt4gyuSJ0iSATOtdXsiIxV20dWC3rgfzMy79v8/w0",
-	"cu8nAf/BZXx5UmBib5DiU8c4FpYmDIew4t8EVrqYdunxbzLXPpbleCxXmbRtSN5Jsf/K0bwz3wkR/b1N",
-	"I6oYeBoE9oUfbKOxmPllsI+nuv9xQGPvItcBrf1bTQc09+83HtB850bdiR3NVRXv6cM0JdYdxZWPRrqi",
-	"AgSnFH57cqUnarhmD+Cqio9X8Go3Qh87Zqimrg1ncwgH09Rdfqk13nJPtrc/C4m3Y6DdsgvHHZGUqcB4",
-	"cBI/SjDFQWN/+m6Tpz55z7C+Ie+EeFfkhf0fjav0DoKmCdIs6rM8evxlcvowCzRnTfx7BrUqhREHfeJh",
-	"H/oZrDfXCejJXrX83B2U0blx4sVkM2C39i+HHtD+16gHNK5vHzL36lroAa2rC+6HTKa87X1a1baqjTG1",
-	"dsEoIEtGzrusqfC3AvmHOA8nmU0h7XbZa2q3m7sDp/Ia+zc6HFlsNkrTHx69NhtXC5x6+uxPnxXRVvg3",
-	"U9E2zbLuUzZ60AkJ5U7VvMIBzM7Mx7MnW63weVave98WDKWwufYLmI/MSlsewYFYOwB67O3WuxJgQpr5",
-	"3EiAgE1VzL/Co5YU48jGtA2QS+1obGcWmXfIczowl4McDcpX4t4qNNXxW8l0MvpA2JqjsCHg+gWVw7D9",
-	"wIR0laEnkrfNwtODOOfw9uBwwahgosnegc/sjAKyxYkrofkyUbnIAKSVlN057su9YuJlzcLjuVviofrt",
-	"XVYsj6FaTqmgVRcoT56YtGzk6GrSaROwQzw/Pu1Vu3SX7+db/dypZC/emI/l9zHT1ozMTUZMeNvqgeho",
-	"7840gDow8U7v1xkN6F7TIUy5M3tP/AC/zq1pubdj5/8UjjQoTPTKXV/k8YdJDMjUTkiMS1Qzwct4Zggu",
-	"H9g9dGFQH175fw7Tx2D0sZc+rfzFqKrnAc2e5OBDRi9KCpFfwymjyTIiOMugW/W71S0mpNKyAMrUOgy3",
-	"K+lPWdMtA0cl3NmV7oTFW3PidBLTv6yYc+ScIVNAZuoTRtxAbiiChp0u0m1nT+qfQQqmRd84KWF6/4Lq",
-	"pQGeveyWzVm6RSuWpeIw4IwjW/IhdDToQAD74txy9qvhllvQGT3lTeU6lOxVEDKOgkm4yatb0GZ43JWl",
-	"BSYD8F15cnYyGP+4YvpWfl2MAREaayC7a4y2+gqjlO19ztc+m/lVMII8ZopSegUdp+CURgXML+QaK2Fv",
-	"puEdp/6tQHkFgf0gXoi+xKZPwuS3TEa2ZYWYqVWdQtQzddp5X7fcW9XR1WimIcmq0tCRVR1TYWdqVacQ",
-	"tVSBPgQNE8667ezJ1JjrPERtETduzzb9HsFwnRoFNuNHX6+uU2S1c07tgsgUwKolQL+IebrOVB8ICdPw",
-	"nqkSdWTFaXrEm5voU9AFrbAExDji1a+jMOasUWquJftLN9pLuT4GjVSl775MfR2v8t6EslqPUhpXzAkN",
-	"pi/F1Ag/tILdTiqzp+pHjyX7ieIDUU9/tMuf1JcwgD/i+9L8NVXRhvNwP2KaIVtXU+6nzwo0pTVkY7fA",
-	"HxyQTf2ymQaGnUiw+rlN9lV6rrvUX9sXK6yThRspD6dVJbcq5KtmYh9WlbfKR271/iPjNvSeMP9qhvJp",
-	"mWblPTN+3OfPz/8bAAD//w==",
+	"7D1rb9w4kn+F0C0w+5DdtieT23E+LLye7J53ZzKBnWAON8gFbKm6m2s1qZCUO32G//uBL4lSU692q5M5",
+	"3AKLiVuUSNa7ilXFxyhh65xRoFJEl49RjjlegwSu/8JLoPLmh7fqR/U3odFllGO5iuKI4jVEl25IFEcc",
+	"PhWEQxpdSl5AHIlkBWusXlvjzz8CXcpVdPnyRRytCXV/nsfqcxK4+vB//4pP/ufs5PuPJx/+9LsojuQ2",
+	"VzMIyQldRk9PsZns3TaHckUpiISTXBKmvvAzzbZIDxKILZBcEYHUV06j2Kz9UwF8Wy1ez+Cv9HccFtFl",
+	"9G+zCioz81TMrtzkZik5ecfugfZApxx1JAAJQZZ03Y81b9xxVpZkpHdVbswxV9RFSZxtKjoyw9soyTyN",
+	"OhYaXNof25ZWCAm8D1p20LHApae7y4rlCO6zb7WDrfxoK+y+Da0G6APhTFPwYAx677StxxtyKFzeE5rW",
+	"0diYUw0Yt/mMrIns/KYeUftoCgtcZDK6PD87i9UUZF2so8vv9F+Emr/Oy9kIlbAErqdT3xQ5TqBzynJU",
+	"214uvgtuhrK058MsHftNtlgI6IaQGRIGkQ+g8zPzPw9KZ0EoMTpnmKeELrvZ1h93HM791MIhbzGXhjkA",
+	"qcW1McWnVuifnYXm4yyDbhiYEcfZvYBE7bdrOXZI53q6LIM7+76ejvE2iXSFEpYVa/oKYZQBViSAVtt8",
+	"BRTJglOhEcF4ChxhzgqatiFEzdGGk28vauA5+YsCUJtsEhLLbubTI9rmOg/jX/bbRfKYRlFBF4QSsYK0",
+	"U3FJCetcKixgiTAHRIHIFXCUc/YAKaKMIzzHNGXU/cWTFXmAVjxVE4flzAJnAsoVzxnLABsqKkSf9jcj",
+	"jgFAxdEgckYFaKfgLWfzDPS6EkalUpXKVcjzjCRYQXSWmxF/+pdQ4H0cyEXuu3rGJufYT77SPJKwFBAR",
+	"SEg8zyDWv6UgMcm0HDOM9ICzAhCmqXml4HBqaN5Mp1Zz9fZGW+d6/WlK1Gw4e8tZDlwStVuLodz76TFK",
+	"OGAJ6ZXe94LxNZbRZZRiCSeSrGEXhHEEn3PCQYx5haRq7M7PGRbyvRg3uyGZwMdyDgvyOfiIwwO7HzPN",
+	"k0+Kv6rl24nLaWIPch/K99n8X5BINaVDxw3NCzkSJxbAN/QHvBUB0TsXQCVaA6YCUYbACNdSy3/78mW3",
+	"GVQBsSn/6mzVDRT9ja6t/0jE2J0TCev6PzqdWEfyT+UqMOd4u4s//bWutf6kgJOOXK1ziEet071Qx+nd",
+	"im0oYjTRhks34M0nKq89vLEkgVzepEAlkduRGysMv2IjfHK8BCRWyvsg8jS6pEWWNYXaO2V2wQYtCF0C",
+	"zznRPkfTuB1DXmoNwY0tnZAeIeScLx4SDr7bFnzOQUMRZ6/HC77q5RshipFylnKWZfu989dtcC+eS9gC",
+	"jRVgLueA5QHEe5eoFkATGDMHhwzwSF0xWu4bez+4ZmVQZcp+rB56AtX8MjjmFkcPwAUxFsUA3eMFk+oo",
+	"jF3Yz2onj2aqObzFt3LU9MJa8+2OpFYSUeIsBNWgEHfjWzfyzmICqNJ+v0aJgkciGY/i6P7P4kR54Cdr",
+	"Ron5acWEr8ArfF+VUcVDCpt+BmzhJetltj16E2a1EC1V/qp7LwjLKqi6hwXjwyBovCwY17pls2KZsoGp",
+	"YFlI9QUgNuR7ZXhzOBwboLLjQqC5XuEsA7qEsUDx33u+Vd1YcPV1/1vB9Zvw7uR+wjit0GFyd1jacfT5",
+	"ZMlOrB/5Diim0u6v3Ok+BDypgWyWNbnEreCwp3F8bSyjsVbxsl246Wdv2syCHjONdL7rxLwIK+iE0UVG",
+	"EtkHNGcxX7vx+t3Cnih2gtuMUv4+Z3luvIm6sLqhD0Al4wRsZGYDHBBlEumIgwm+lMxFqHz5Igq5b3aC",
+	"McxoX7kFbOMY9ZX9stpq+ak8chtGXaMNVv6lvEQsS4HHCHKWrD7iFeAUMY6YXAH/6B2KHMiC7dOQ3ohW",
+	"clgQLuTdliZm6qDOKKgkGcIUEYuWrYnDMA6pUSQ1dHSu+pBm8z2h6XAu/yeh6Z0ObAZsK4XOCgrPDbBk",
+	"WKpPtJj07IGkRljsPBRtvpV1NOvoeX/zgx/J1+cw6L6Yw4nYCgnrIKntbU97cmXXuG6Smt1KqZkK8zXD",
+	"+Q5zNWFUSYMOCXsEVWAk+aTm93UpJsfEuh5ctkY4SqWx3/acpW2Pcpa2PBHAH0jrJzeM32cMh19u6nc9",
+	"fW2Z/gfsIrwZY7fbIPTKSMF+0cJRgmd0LOJfm4AcfXP17g4VAjj6xy/vXql/ZSAE2hC5YoU0DHwPWyQA",
+	"UqPvKDwARxkszFNtDgTZ2fe2G5MW6zlwJyBy4GsiFOcj98ppFPdhTu3Gm8MDSJ/t/FprtFv4VMBolsW+",
+	"ezo4UJDgHM9JZoN43WHdmofhma7fnV/0mK5lGOzNruEbOhndCZvVkfR6ncutdsqUf23zKE7rEcFAOkAw",
+	"MB2IHPrnPVcn/2WOfD78vvr36ceTD3/0Hv3hL78LUVlezDOS/BO2uzt458jzG2FIXFGy2oE393s1w8XJ",
+	"v394/O67p+AEyofGsuABOv4rFvDyBfo9xxv0/vbHP5QqT3OMew8xxTCa0jlTI+CzvFT//kzW+MTYVyfn",
+	"MSoxH6OSzGLk4UgfHinoxghwskJAU0jRfIsworDJCIUGes4v/txLM57S7Tyf69bIFV+UerWKXHnk7+Mr",
+	"rvm7FZi7eNYc+x3QmzlQWLlXeVcjD2Yfl/bqHSSMph0KuMWHl+L6KpCF8fonR8fXV2gOK2KPLLWqwGnK",
+	"QQgQaLNSjg+RyuDW7g8yqEWMhqNAasL3tz+KkE9l0wzYAuUcFsDBnqKUltGudmnYQBxEsQ45bO94AXax",
+	"ahcCrwEp/nSODZrDgnFzMrsEKRBR/7cuJJrj5N7bjX8mvkP/ni0aDPPuWqIuOFLLOnM7qdGXB74A5sMs",
+	"U6WOHfKo5UsEkTyg9seT6ns/UOTo5bcHChx5S5vcZfBJYP8Q0mvlFNJktNSVoRAFUCUyNligNWBR8Ea8",
+	"pJOOMjyHrCU5IGdchrj/DhOtIktT1ShRJsv51dPd4HXJ6HGkEzf6CdWszg0PAfJvBLL0NedsbDjO5JKE",
+	"fXamZD3f3fg/7n5+g+xTxDgqE+nL1Lru7bgPx2728I5oql7ehzIGHr6uILkfa5zEUWLttVrs9+JFYOQa",
+	"hMDL8OCeSYTEshD+QRW7V+4j5lSNiKMFJpnJtbonjfhB6wmA2m756Wp5HdAXR3Vl6iZRny+wsEscLLIc",
+	"RT1pQ/bGvPLibFffD/MyvoS5W+45hLO/W4d4DKJMMmcP4NSHr2zaZxyBJ7OHqQr3QsC0atPf2otvi9BQ",
+	"6eYP8g0M2U8VEyUyG3zgZJblXoqrlFG3Jg88bSi6KmE+xm5i6zWmIROUIV5QRCjCSKwgy4L2MVssQoL8",
+	"yqYVarmtLOTNCssqqWeNt0i/2RKD+Sz74aZHtYHizmHLCbkcC6Gl2gYTaQTdPGPJvf2tIfxC5/J/55hK",
+	"SN+WgZ/jHs/ntXl71GA1NgSgnaOmY52zmcMRADrGEBcjxxdBzg8kedXXU04UhBgVEmfZdcUro47frTWw",
+	"m3mnHFKSrFy8xPh6iteMESQQDkcp1yBXLPXpe40pWUBLSoljqPoC/sY4wujtz3c3/9nB4JY36sqwx7Ft",
+	"ANuu1q4jLu2F8tMdIN8ntXhfI+GwDuSAeMnB8pnX+PN7AYEgxZnN1i2oLmYyjsuIeEutzmbq5GdPyTqy",
+	"zshDlVeiSKgQkH4s8qj8fJDgCwFDDlL6UtzKlGsHX/tlnx58NLoN9NHzPu79fkTdk8R0a4FRHp34+D7t",
+	"yMG/of/BCi5qhRjK+WgcqOZIMvT9GUrxVphUKbV9gXJCKaTqYTMz7hW6eGEO+DdEQC29/OL85VlffnmN",
+	"EVytXrMQbd8k9V7uqO/+J1LmhxHhKmOCQC25M1TY0jiFYkiPVTaVosVXCFMEn/OMJESiZMVIAi2hv06S",
+	"nDysU5Pn+8d1/M/slTtPGnpl1JoPl0NfW0Zoo1V6xbj93UMuw+6NLpENao8qmhAQ4niUBG891VdUrj7W",
+	"ngKk1ocSVmQm1DUHpMa/QthkzZSh+w0W/XC29cAaGl25Az/rfx2E+sMvm3qynXmb7uoBc2/2S6xwSwgC",
+	"qZRzY5WWq/QbQ0I4SUCIHxgdlabvyghHFUk8J+9vvEVoX2kpkUiJyDO8bZ3wMOdvLQZkmYk2FuwZFvJa",
+	"2fPjQKHzw8pIZGdZsB51V6zXmG87crpGmnatCVY+GvpObCq+2MeiayC8mfjQExPsI4cGPJr79yfv3trk",
+	"loEnXfa3C6qP3ELCeDraLvDiYANMAhcJeIp3DIrddI48w4Qa0zfW9WzGWHiFaJFlVq9RRsGcMGmj5lTH",
+	"BLMMzzNo6BCfaauZ37BQzpJVrVwX+mKzBMS4ni183M0kjHL1fSN4HKK9s+/d4ys53jxrkIq3LP90uoat",
+	"AAjjkhC6qawSXqOC4kqz9W3rHcfJfXmMNFajuXY2QUp0cSZGjVNiZV79M3FUJh4YwlGkKU38tnJkTOKE",
+	"WCla1ZWZvhYZvMX9iKcL1RXQ/PU4qyKI1bdYiA3j6fUK71FcU3Cu++eYb+whySlshr590XsU11hN/evB",
+	"zVeNCEZJyzQgbu50zD8oWJJgLtoviqrUI1PhGyofaD9FBs5t1cXAQ7ryIDt0XKQEQdfZT9GSqtR2ylOV",
+	"ZvY4hOZAzj/3KUwqdxrWzLdAYbPf6elz0jRrKYuHykX8+cF0BtFJhVxtrJZTWDaeMEkQJP36cgj7MwOr",
+	"mYLYtGW/I7A4L0gmb2hYcY6uiC6Pip4T4feL5tzy6t9u2/uxMp3ad9pAfii2bk/0vzPS2P513gMT17Zj",
+	"ABAmN7E1le1vXLvWTF5g/hA1CBWM72CfE1VYt6mG0eTeeai/c/Ab0B+2k1D/waPrOGQWHw8lk7obPFJg",
+	"2IPuoP6yJ97BZ8t62wEPjOY0PZxFIdveckfv4QIYewbfH7fa9yi/AqYxP0fa7g+YWHds5yBVjS+zdYlw",
+	"mXkoZSD8tD2ty6SaHG1BvkJEp0RQtNL1jkiBW4TT+VJGISzw05EBGz3JcNpviTGyDQ2lffyyYohtbBM2",
+	"Cp8lEhLy/mhtBVy7VTeDW28Ii+/F+BLhRJKHFkBW3VxH9JaoejUEgLTPoXGrSHt+PnJD4lhY1M8yfSC0",
+	"wXyvzlJuX7XMt7qtNbAs53yAS5Ufyp9qSukuT0rBZnJNrol+f02uXn+LZbI6ION8CRw1NmY6VBacyO2d",
+	"ApTVe4B5MDmNoqu3NyYaduqaCupNmRfKz6+kzPtDfFcU2QEjPikqi2cnc44sKaQnhKI5ZxsB/JXyiOjS",
+	"1e4nbA1owdkaYapPyhHjZEmobrfIYVEIr5liwtg9garjoXW2Prr5K0rKifJidN9AQhdsd2W2lle3Al5j",
+	"urXdTgQqqC6DoWU/lbjMJ8Aox3KFCJUMqVdshb9aXkYSsGVRdm1XOU5WcHJxehbFUcEzCy5xOZttNptT",
+	"rB+fMr6c2XfF7Meb69dv7l7rdypnPHprdomuzXo8H+wyejjXCiwHinMSXUbfnp6dfmvq61aabGY4J7OH",
+	"c/WfE5OvoH5dQqig34ZUcSIFwqYKRysuA4Eq61H/+I1AnGUgTPGoRPaZ0gUKMNq15caxj22TACKRzbhA",
+	"jCMikM16OUU3ErFCZuQBhIayYSZLKepz5VpO0VX13PTlpAina0KJkBxLxpEAKWLtbWOUgmZ23YQytvMh",
+	"eAC+dfHjsgJWME3sSlDo4TdpdBkpEegaz4mo0fby4uyso+XluFaXtXZ/gX6XP+ggt/7ZZlSEv1cu0Gue",
+	"GUfCmdp6Q3rHpdAQDgaJcvg1d+OlUJLXsdWHOPp84qdslk90+YNREnW4XWs1XLbsMxIdhPwrS7cHh5nR",
+	"4U91xSF5AU87CDs/+OQ2byOAMvPE9Cf1Tk0U4RMbssZUbIAjnB0IuzpLB3saoWzptA9yn+KA+Jg9VjcY",
+	"PBkhkoHxkeokcKuZzSMB/yKJX8P7q4bMmrcpPH3YQeaLXRl2KDYxi6+D8hls4kHS6hlPCu9KnGs7ZkJ5",
+	"43VPmlraJOVuHMQkUEyTbQBiduylTq5RT0XCctO+Xsg+cXPtblyYQtj4XbCOLGpcC6rp8HSVKmVZ3lgx",
+	"HE8bTvQ5Y4UoazWFaH726HIYnlrJ/+8gSzSOExj160QC4uLsN4SQW8B7YmSHc5KygVnufKU6yN/nqc88",
+	"z4f6V8B8vy1c67qiQ/GfW28X+83s2flJ/ci6VSFV59XiuRQS977QbM4/KSs3UoOm1oXuSoEYUdiAkEhX",
+	"7Xgo9xCyi/UVE+N1o0kh+tlPK/gaWbyZfnZkNg+kXAVoQfezsSkj8JkIbd+bBhw2K0dTyiGV/7CFuWdH",
+	"9TbMpNoBNzCJlV+vIzpznNwjyRAZSdu78oyzTZ8w89IBu+3q1/7Ar9i+aHaoOEY8wAeicnUOY3wMMdtf",
+	"127Y+hpl004zkyM7ALUuIhN7ARTVbzyb3hax8ebd8OQuA/tJkl81B+9UI03NwrWgfbt5YWE8XPw2Gbhx",
+	"RErkqlZmZ2LATvGY9F8bg8Kl9XOpw7kemcXo4gVasYKLGF18p0vBdkOxRljc1FNev0ZpsVsceWRxESgr",
+	"+7rCkzVifQ517hoHTbdm9uiTZ2fA8srU9zzDUt698O+4UUu7A88ie4UokytClwgyofOfJSsSc/3Ygc2y",
+	"HsjPvJqEtshPox5hEvAfXMaX1RMTR4MUnzrGsbC0B3NY8W8CK91gvIz4N5lrH89yPJar7OI2JO+UHXzl",
+	"aN5Z74SI/smmVlUMPA0C+44f7KCxmPk0OMZT3Yk5YLB3ue2A0f5NrwOG+3c+Dxi+c8vwxIHmqrP59Mc0",
+	"JdYdxZU/jQxFBQhOGfy2mqehhJv5J8rkEOjF2fduRR9xRh4AbVYkM5yh8+fdaZwtAiICmfuwZIwEoQlo",
+	"G1Nn7VUXE2x0PfacK33ovzzHyf0lKqgTr8T0KNxgIqvUhQ0W6FNBwLRB+P4MCdP6Uwc9bGaBqftoxt/W",
+	"7AFc7/jxJmvt3u9jn4KqpetQgAGUTqowtckavqWVYe/4FhJvx9BPi10Rd5wNTQXGgzPtUY6HHDT259g2",
+	"DeEz7AzrexBPiHcRYjii07gw8SBomiBxpL7Ko58oTU4fZoOmosi/TVKLLow46LqWfehnsCdQJ6BHe6H2",
+	"U/cxk86AFM8mmwH2h38F+IDxv0XLpnFJ/5C1V5d/Dxh9T2g6fDHlnf7TGutVB5Sp7SVGAVkycvFyTYXf",
+	"COSX6h5OMpt26e2y13ToNzdEThUH9+/tOLLYbFxAcHj02pxrLXDqSdK/flBEW+HfLKW0RT0sGzvohISy",
+	"wWpx7gBmZ+bl2aPtSfk0q99u0Ha8S2Fz7bepH5lntzxCSLRW5ntsdetd/DAhzXxopHTAprqyocKjlhTj",
+	"yMaMDZBLrQC6My/OK+WdDszlJEeD8pW4twZNVWQtmS45GAhbU/AcAq7fNjsM27dMSNf/eyJ522wvPohz",
+	"Du8PDheMCiaa7B34jGYUkC1OXKPU54nKRQYgraTstCWvlnud8pedKY8XQIqH2rd3WbE8hmk5pYFWXZM9",
+	"earVspF1rEmnTcAOiWX5tFdp6a4jpR/0784ke7ZiPlbcxyxbMzI3OT5htdUD0dHRnWkAdWDinT6uMxrQ",
+	"va5DmHJnHDLAAgbEdW7NyL0DO/+ncKRBYc7j3CVVHn+YVIdMaUJiQqKaCZ7HM0Nw+cDuoQuDuhzn/zlM",
+	"B+p19L/PKn82quqZTbNHObhs6llpLvJrqJuaLMdDV512mn63esSEVFq2uZnahuF2J/1JeHpkoPjDVeN0",
+	"p2DemrriSVz/si/SkbOgTJugqWumuIHcUAQNq5fSY2eP6j+DDEyLvnFSwnz9C5qXBnj2SmM2Z+kWrViW",
+	"isOAM45sY49QsdOBAPbFueXsN8Mtt6BzlMr76PVRstcnygQKJuEmrztFm+NxVzaQmAzAd2Ut8GQw/mXF",
+	"EBG25QYi1DRBcG0btvqiqpTtXblsf5v5vU4sjzXuraapsE0W7Dv12mk0t/eal71YsbgXp35LgiVDjKIN",
+	"4/eELl1GR87ZkuO10GJCt9649K6VLbtCqG2u8AOgDPA9pDHKdDiApi5LQ72JsEAbe01QQyPqphNe09Ep",
+	"+LzRpfULBfZKyjHL8FD0jSjhuTe9FKIv0ey9MPlGkzFd2cVoakOtEPXMqXbJpUfubajpjknTkGTVDevI",
+	"hprpAjW1oVaIWqJDH4KGqRY9dvZo+iB2FrVbxI2zOMx3j+B2T40Cm6+k9mNSlnVoUbcPMk3aagnpz2Ie",
+	"V+Pe7G1EYVOpiN3mQAho2tBZnsYwD3ZagRS6n5Xu6VukRLlrGyTwVimoje4qdYquEPdn0bmHwjTIt+2j",
+	"ygvOQ4bqgchmGmlheq8d2VCdnlSVeRpXxAEmv7P8y5CxzvoU4HKsAspyCgkTbuMVVqx+26qvVOx84aZX",
+	"DpNttXJ7i6Eh+Ovoo9SwphcL0A0LEZb6qg3b20xJHNMbLxRA9CngeQQQ/zZbNR1F488afVZbkmL1oL1i",
+	"DscQ5VXf1y/TSM1rOzuhEahnKWNOzFkjTN8IrRF+6LhDO6nMHqs/egJ87yk+EPUM4GNvUV+Ck9/h+zIq",
+	"aFqCDufhfsQ0M1lcQ9VfPyjQlEEim9IC/MEB2TTvnGlg2IUEr/6wNRDKgUZzWDATl7CxCNzMBDut2phW",
+	"mTBqJfbHqsVi+ZPbvf+T0fDeL8y/l6j8tcw+9X4zx1tPH57+NwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"path"
 	"strings"
 	"time"
 
@@ -91,15 +92,17 @@ func (s *console) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("assemble the pages: %w", err)
 	}
-	foreign := http.NewCrossOriginProtection()
-	if err := foreign.AddTrustedOrigin(origin(s.publicURL)); err != nil {
-		return nil, fmt.Errorf("PROXIMA_PUBLIC_URL: %w", err)
+	if api, err = s.people(api, httpapi.ForeignOrigin()); err != nil {
+		return nil, err
 	}
-	people := func(h http.Handler) http.Handler { return foreign.Handler(s.sessions.Middleware(h)) }
+	if pages, err = s.people(pages, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		plain(w, http.StatusForbidden, "A page of another site asked for a change here. Open Console's own page and do it there. If it was Console's own, PROXIMA_PUBLIC_URL has to name its address.")
+	})); err != nil {
+		return nil, err
+	}
 
 	mux := http.NewServeMux()
-	mux.Handle("/api/", people(api))
-	mux.Handle("/", people(pages))
+	mux.Handle("/", pages)
 	mux.HandleFunc("GET /install/cluster-agent/{file}", s.serveManifest)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", s.serveReadiness)
@@ -113,7 +116,30 @@ func (s *console) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return recovered(s.log, boundBody(forwarded(proxies, mux))), nil
+	return recovered(s.log, boundBody(forwarded(proxies, apart(api, mux)))), nil
+}
+
+// people puts the sessions in front of a handler, and refuses what a page of another site asks for.
+func (s *console) people(h, refuse http.Handler) (http.Handler, error) {
+	foreign := http.NewCrossOriginProtection()
+	if err := foreign.AddTrustedOrigin(origin(s.publicURL)); err != nil {
+		return nil, fmt.Errorf("PROXIMA_PUBLIC_URL: %w", err)
+	}
+	foreign.SetDenyHandler(refuse)
+	return foreign.Handler(s.sessions.Middleware(h)), nil
+}
+
+// apart gives the API every path that leads below /api, however it is written: a mux would redirect one
+// with empty or dot segments, and the API answers with problems alone.
+func apart(api, rest http.Handler) http.Handler {
+	below := func(p string) bool { return p == "/api" || strings.HasPrefix(p, "/api/") }
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if below(r.URL.Path) || below(path.Clean("/"+r.URL.Path)) {
+			api.ServeHTTP(w, r)
+			return
+		}
+		rest.ServeHTTP(w, r)
+	})
 }
 
 // origin is scheme, host and port of a URL.

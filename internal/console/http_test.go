@@ -107,3 +107,36 @@ func TestPanicIsAnsweredAndLogged(t *testing.T) {
 		t.Errorf("the log: %s", &log)
 	}
 }
+
+// TestApart: whatever leads below /api is the API's to answer, however it is written. A mux would redirect
+// it, and a program that follows would repeat a change elsewhere.
+func TestApart(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "pages") })
+	h := apart(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusNotFound, "api") }), mux)
+	for path, want := range map[string]string{
+		"/api":                         "api",
+		"/api/":                        "api",
+		"/api/v1/clients":              "api",
+		"/api/v1/users//assignments/x": "api",
+		"/api/v1/users/../clients":     "api",
+		"/api/v1/./clients":            "api",
+		"/api/v1/clients/..":           "api",
+		"//api/v1/clients":             "api",
+		"/./api/v1/clients":            "api",
+		"/clusters/../api/v1/clients":  "api",
+		"/api/../clusters":             "api",
+		"/api/v1/users/%2e%2e/clients": "api",
+		"/":                            "pages",
+		"/apis":                        "pages",
+		"/clusters":                    "pages",
+		"/static/582c0454586f4bc2/api/tokens.css": "pages",
+	} {
+		r := httptest.NewRequest(http.MethodDelete, "http://console.example"+path, http.NoBody)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if got := strings.TrimSpace(w.Body.String()); got != want {
+			t.Errorf("%s: %d %q, want %s", path, w.Code, got, want)
+		}
+	}
+}

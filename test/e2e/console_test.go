@@ -356,6 +356,9 @@ func TestForeignFormsAreRefused(t *testing.T) {
 			if status != 403 {
 				t.Errorf("POST %s with %v: %d %.200s", path, header, status, answer)
 			}
+			if strings.HasPrefix(path, "/api/") != strings.Contains(string(answer), `"code":"origin_foreign"`) {
+				t.Errorf("POST %s with %v: %.200s", path, header, answer)
+			}
 		}
 	}
 	var clients console.ClientList

@@ -973,6 +973,8 @@ type ClientInterface interface {
 
 	// ListAPITokens List the API tokens of the caller
 	//
+	// A token acts as its owner, with what the owner's roles permit at the time of each request, until it expires or is revoked. It outlives a password change of its owner. A password that an administrator sets, and a deactivation, revoke every token of the person.
+	//
 	// Corresponds with GET /api/v1/api-tokens (the `ListAPITokens` operationId).
 	ListAPITokens(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -1115,6 +1117,8 @@ type ClientInterface interface {
 	ListClusters(ctx context.Context, params *ListClustersParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RemoveCluster Remove a cluster and archive its attempt; agents stay
+	//
+	// Answers 409 cluster_alive while an agent of the cluster is present, since its next inventory would bring the cluster back: uninstall it and wait until it was quiet for 90 seconds, or revoke it.
 	//
 	// Corresponds with DELETE /api/v1/clusters/{clusterID} (the `RemoveCluster` operationId).
 	RemoveCluster(ctx context.Context, clusterID ClusterIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1265,12 +1269,16 @@ type ClientInterface interface {
 
 	// ChangePasswordWithBody Change the caller's password
 	//
+	// Ends every session of the caller but the one that asks. API tokens go on working, since programs hold them: where the password may have leaked, list and revoke them as well.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /api/v1/session/password (the `ChangePassword` operationId).
 	ChangePasswordWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ChangePassword Change the caller's password
+	//
+	// Ends every session of the caller but the one that asks. API tokens go on working, since programs hold them: where the password may have leaked, list and revoke them as well.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1301,19 +1309,35 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/users/{userID} (the `GetUser` operationId).
 	GetUser(ctx context.Context, userID UserIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// UpdateUserWithBody Rename, deactivate or reactivate a user
+	// UpdateUserWithBody Rename, deactivate or reactivate a user, or set a new password
+	//
+	// A new password and a deactivation end every session and revoke every API token of the user; the audit row says how many. A reactivation brings none of them back.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PATCH /api/v1/users/{userID} (the `UpdateUser` operationId).
 	UpdateUserWithBody(ctx context.Context, userID UserIDParam, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// UpdateUser Rename, deactivate or reactivate a user
+	// UpdateUser Rename, deactivate or reactivate a user, or set a new password
+	//
+	// A new password and a deactivation end every session and revoke every API token of the user; the audit row says how many. A reactivation brings none of them back.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PATCH /api/v1/users/{userID} (the `UpdateUser` operationId).
 	UpdateUser(ctx context.Context, userID UserIDParam, body UpdateUserJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListUserAPITokens List the API tokens of a user, newest first
+	//
+	// Corresponds with GET /api/v1/users/{userID}/api-tokens (the `ListUserAPITokens` operationId).
+	ListUserAPITokens(ctx context.Context, userID UserIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RevokeUserAPIToken Revoke an API token of a user
+	//
+	// Effective at once, and audited.
+	//
+	// Corresponds with DELETE /api/v1/users/{userID}/api-tokens/{apiTokenID} (the `RevokeUserAPIToken` operationId).
+	RevokeUserAPIToken(ctx context.Context, userID UserIDParam, apiTokenID APITokenIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AssignRoleWithBody Assign a role to a user on a scope
 	//
@@ -1336,6 +1360,8 @@ type ClientInterface interface {
 }
 
 // ListAPITokens List the API tokens of the caller
+//
+// A token acts as its owner, with what the owner's roles permit at the time of each request, until it expires or is revoked. It outlives a password change of its owner. A password that an administrator sets, and a deactivation, revoke every token of the person.
 //
 // Corresponds with GET /api/v1/api-tokens (the `ListAPITokens` operationId).
 func (c *Client) ListAPITokens(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1709,6 +1735,8 @@ func (c *Client) ListClusters(ctx context.Context, params *ListClustersParams, r
 }
 
 // RemoveCluster Remove a cluster and archive its attempt; agents stay
+//
+// Answers 409 cluster_alive while an agent of the cluster is present, since its next inventory would bring the cluster back: uninstall it and wait until it was quiet for 90 seconds, or revoke it.
 //
 // Corresponds with DELETE /api/v1/clusters/{clusterID} (the `RemoveCluster` operationId).
 func (c *Client) RemoveCluster(ctx context.Context, clusterID ClusterIDParam, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2109,6 +2137,8 @@ func (c *Client) GetSession(ctx context.Context, reqEditors ...RequestEditorFn) 
 
 // ChangePasswordWithBody Change the caller's password
 //
+// Ends every session of the caller but the one that asks. API tokens go on working, since programs hold them: where the password may have leaked, list and revoke them as well.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with PUT /api/v1/session/password (the `ChangePassword` operationId).
@@ -2125,6 +2155,8 @@ func (c *Client) ChangePasswordWithBody(ctx context.Context, contentType string,
 }
 
 // ChangePassword Change the caller's password
+//
+// Ends every session of the caller but the one that asks. API tokens go on working, since programs hold them: where the password may have leaked, list and revoke them as well.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2205,7 +2237,9 @@ func (c *Client) GetUser(ctx context.Context, userID UserIDParam, reqEditors ...
 	return c.Client.Do(req)
 }
 
-// UpdateUserWithBody Rename, deactivate or reactivate a user
+// UpdateUserWithBody Rename, deactivate or reactivate a user, or set a new password
+//
+// A new password and a deactivation end every session and revoke every API token of the user; the audit row says how many. A reactivation brings none of them back.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2222,13 +2256,47 @@ func (c *Client) UpdateUserWithBody(ctx context.Context, userID UserIDParam, con
 	return c.Client.Do(req)
 }
 
-// UpdateUser Rename, deactivate or reactivate a user
+// UpdateUser Rename, deactivate or reactivate a user, or set a new password
+//
+// A new password and a deactivation end every session and revoke every API token of the user; the audit row says how many. A reactivation brings none of them back.
 //
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with PATCH /api/v1/users/{userID} (the `UpdateUser` operationId).
 func (c *Client) UpdateUser(ctx context.Context, userID UserIDParam, body UpdateUserJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewUpdateUserRequest(c.Server, userID, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListUserAPITokens List the API tokens of a user, newest first
+//
+// Corresponds with GET /api/v1/users/{userID}/api-tokens (the `ListUserAPITokens` operationId).
+func (c *Client) ListUserAPITokens(ctx context.Context, userID UserIDParam, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListUserAPITokensRequest(c.Server, userID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RevokeUserAPIToken Revoke an API token of a user
+//
+// Effective at once, and audited.
+//
+// Corresponds with DELETE /api/v1/users/{userID}/api-tokens/{apiTokenID} (the `RevokeUserAPIToken` operationId).
+func (c *Client) RevokeUserAPIToken(ctx context.Context, userID UserIDParam, apiTokenID APITokenIDParam, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRevokeUserAPITokenRequest(c.Server, userID, apiTokenID)
 	if err != nil {
 		return nil, err
 	}
@@ -4091,6 +4159,81 @@ func NewUpdateUserRequestWithBody(server string, userID UserIDParam, contentType
 	return req, nil
 }
 
+// NewListUserAPITokensRequest constructs an http.Request for the ListUserAPITokens method
+func NewListUserAPITokensRequest(server string, userID UserIDParam) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "userID", userID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/users/%s/api-tokens", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRevokeUserAPITokenRequest constructs an http.Request for the RevokeUserAPIToken method
+func NewRevokeUserAPITokenRequest(server string, userID UserIDParam, apiTokenID APITokenIDParam) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "userID", userID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "apiTokenID", apiTokenID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/users/%s/api-tokens/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewAssignRoleRequest calls the generic AssignRole builder with application/json body
 func NewAssignRoleRequest(server string, userID UserIDParam, body AssignRoleJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -4224,6 +4367,8 @@ func WithBaseURL(baseURL string) ClientOption {
 type ClientWithResponsesInterface interface {
 
 	// ListAPITokensWithResponse List the API tokens of the caller
+	//
+	// A token acts as its owner, with what the owner's roles permit at the time of each request, until it expires or is revoked. It outlives a password change of its owner. A password that an administrator sets, and a deactivation, revoke every token of the person.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4389,6 +4534,8 @@ type ClientWithResponsesInterface interface {
 	ListClustersWithResponse(ctx context.Context, params *ListClustersParams, reqEditors ...RequestEditorFn) (*ListClustersAnswer, error)
 
 	// RemoveClusterWithResponse Remove a cluster and archive its attempt; agents stay
+	//
+	// Answers 409 cluster_alive while an agent of the cluster is present, since its next inventory would bring the cluster back: uninstall it and wait until it was quiet for 90 seconds, or revoke it.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4565,12 +4712,16 @@ type ClientWithResponsesInterface interface {
 
 	// ChangePasswordWithBodyWithResponse Change the caller's password
 	//
+	// Ends every session of the caller but the one that asks. API tokens go on working, since programs hold them: where the password may have leaked, list and revoke them as well.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /api/v1/session/password (the `ChangePassword` operationId).
 	ChangePasswordWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangePasswordAnswer, error)
 
 	// ChangePasswordWithResponse Change the caller's password
+	//
+	// Ends every session of the caller but the one that asks. API tokens go on working, since programs hold them: where the password may have leaked, list and revoke them as well.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4605,19 +4756,39 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/users/{userID} (the `GetUser` operationId).
 	GetUserWithResponse(ctx context.Context, userID UserIDParam, reqEditors ...RequestEditorFn) (*GetUserAnswer, error)
 
-	// UpdateUserWithBodyWithResponse Rename, deactivate or reactivate a user
+	// UpdateUserWithBodyWithResponse Rename, deactivate or reactivate a user, or set a new password
+	//
+	// A new password and a deactivation end every session and revoke every API token of the user; the audit row says how many. A reactivation brings none of them back.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /api/v1/users/{userID} (the `UpdateUser` operationId).
 	UpdateUserWithBodyWithResponse(ctx context.Context, userID UserIDParam, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateUserAnswer, error)
 
-	// UpdateUserWithResponse Rename, deactivate or reactivate a user
+	// UpdateUserWithResponse Rename, deactivate or reactivate a user, or set a new password
+	//
+	// A new password and a deactivation end every session and revoke every API token of the user; the audit row says how many. A reactivation brings none of them back.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /api/v1/users/{userID} (the `UpdateUser` operationId).
 	UpdateUserWithResponse(ctx context.Context, userID UserIDParam, body UpdateUserJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateUserAnswer, error)
+
+	// ListUserAPITokensWithResponse List the API tokens of a user, newest first
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/users/{userID}/api-tokens (the `ListUserAPITokens` operationId).
+	ListUserAPITokensWithResponse(ctx context.Context, userID UserIDParam, reqEditors ...RequestEditorFn) (*ListUserAPITokensAnswer, error)
+
+	// RevokeUserAPITokenWithResponse Revoke an API token of a user
+	//
+	// Effective at once, and audited.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/v1/users/{userID}/api-tokens/{apiTokenID} (the `RevokeUserAPIToken` operationId).
+	RevokeUserAPITokenWithResponse(ctx context.Context, userID UserIDParam, apiTokenID APITokenIDParam, reqEditors ...RequestEditorFn) (*RevokeUserAPITokenAnswer, error)
 
 	// AssignRoleWithBodyWithResponse Assign a role to a user on a scope
 	//
@@ -6560,6 +6731,95 @@ func (r UpdateUserAnswer) ContentType() string {
 	return ""
 }
 
+type ListUserAPITokensAnswer struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *APITokenList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListUserAPITokensAnswer) GetJSON200() *APITokenList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListUserAPITokensAnswer) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListUserAPITokensAnswer) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListUserAPITokensAnswer) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListUserAPITokensAnswer) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListUserAPITokensAnswer) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RevokeUserAPITokenAnswer struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RevokeUserAPITokenAnswer) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RevokeUserAPITokenAnswer) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RevokeUserAPITokenAnswer) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RevokeUserAPITokenAnswer) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RevokeUserAPITokenAnswer) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type AssignRoleAnswer struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6650,6 +6910,8 @@ func (r UnassignRoleAnswer) ContentType() string {
 }
 
 // ListAPITokensWithResponse List the API tokens of the caller
+//
+// A token acts as its owner, with what the owner's roles permit at the time of each request, until it expires or is revoked. It outlives a password change of its owner. A password that an administrator sets, and a deactivation, revoke every token of the person.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6953,6 +7215,8 @@ func (c *ClientWithResponses) ListClustersWithResponse(ctx context.Context, para
 }
 
 // RemoveClusterWithResponse Remove a cluster and archive its attempt; agents stay
+//
+// Answers 409 cluster_alive while an agent of the cluster is present, since its next inventory would bring the cluster back: uninstall it and wait until it was quiet for 90 seconds, or revoke it.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -7279,6 +7543,8 @@ func (c *ClientWithResponses) GetSessionWithResponse(ctx context.Context, reqEdi
 
 // ChangePasswordWithBodyWithResponse Change the caller's password
 //
+// Ends every session of the caller but the one that asks. API tokens go on working, since programs hold them: where the password may have leaked, list and revoke them as well.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /api/v1/session/password (the `ChangePassword` operationId).
@@ -7291,6 +7557,8 @@ func (c *ClientWithResponses) ChangePasswordWithBodyWithResponse(ctx context.Con
 }
 
 // ChangePasswordWithResponse Change the caller's password
+//
+// Ends every session of the caller but the one that asks. API tokens go on working, since programs hold them: where the password may have leaked, list and revoke them as well.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -7355,7 +7623,9 @@ func (c *ClientWithResponses) GetUserWithResponse(ctx context.Context, userID Us
 	return ParseGetUserAnswer(rsp)
 }
 
-// UpdateUserWithBodyWithResponse Rename, deactivate or reactivate a user
+// UpdateUserWithBodyWithResponse Rename, deactivate or reactivate a user, or set a new password
+//
+// A new password and a deactivation end every session and revoke every API token of the user; the audit row says how many. A reactivation brings none of them back.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -7368,7 +7638,9 @@ func (c *ClientWithResponses) UpdateUserWithBodyWithResponse(ctx context.Context
 	return ParseUpdateUserAnswer(rsp)
 }
 
-// UpdateUserWithResponse Rename, deactivate or reactivate a user
+// UpdateUserWithResponse Rename, deactivate or reactivate a user, or set a new password
+//
+// A new password and a deactivation end every session and revoke every API token of the user; the audit row says how many. A reactivation brings none of them back.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -7379,6 +7651,34 @@ func (c *ClientWithResponses) UpdateUserWithResponse(ctx context.Context, userID
 		return nil, err
 	}
 	return ParseUpdateUserAnswer(rsp)
+}
+
+// ListUserAPITokensWithResponse List the API tokens of a user, newest first
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/users/{userID}/api-tokens (the `ListUserAPITokens` operationId).
+func (c *ClientWithResponses) ListUserAPITokensWithResponse(ctx context.Context, userID UserIDParam, reqEditors ...RequestEditorFn) (*ListUserAPITokensAnswer, error) {
+	rsp, err := c.ListUserAPITokens(ctx, userID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListUserAPITokensAnswer(rsp)
+}
+
+// RevokeUserAPITokenWithResponse Revoke an API token of a user
+//
+// Effective at once, and audited.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/v1/users/{userID}/api-tokens/{apiTokenID} (the `RevokeUserAPIToken` operationId).
+func (c *ClientWithResponses) RevokeUserAPITokenWithResponse(ctx context.Context, userID UserIDParam, apiTokenID APITokenIDParam, reqEditors ...RequestEditorFn) (*RevokeUserAPITokenAnswer, error) {
+	rsp, err := c.RevokeUserAPIToken(ctx, userID, apiTokenID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRevokeUserAPITokenAnswer(rsp)
 }
 
 // AssignRoleWithBodyWithResponse Assign a role to a user on a scope
@@ -8735,6 +9035,68 @@ func ParseUpdateUserAnswer(rsp *http.Response) (*UpdateUserAnswer, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListUserAPITokensAnswer parses an HTTP response from a ListUserAPITokensWithResponse call
+func ParseListUserAPITokensAnswer(rsp *http.Response) (*ListUserAPITokensAnswer, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListUserAPITokensAnswer{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest APITokenList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRevokeUserAPITokenAnswer parses an HTTP response from a RevokeUserAPITokenWithResponse call
+func ParseRevokeUserAPITokenAnswer(rsp *http.Response) (*RevokeUserAPITokenAnswer, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RevokeUserAPITokenAnswer{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem

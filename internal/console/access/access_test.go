@@ -144,7 +144,13 @@ func TestAPITokens(t *testing.T) {
 	must(t, err)
 	_, err = h.tenancy.UpdateUser(ctx, p, u.ID, tenancy.UserPatch{Active: new(false)})
 	must(t, err)
-	refused("deactivated", "account_deactivated")
+	refused("deactivated", "api_token_revoked")
+	_, plain, err = h.access.MintAPIToken(ctx, bob, "bob", 0) // by a request that was under way
+	must(t, err)
+	refused("deactivated, and minted in that moment", "account_deactivated")
+	_, err = h.tenancy.UpdateUser(ctx, p, u.ID, tenancy.UserPatch{Active: new(true)})
+	must(t, err)
+	refused("reactivated", "api_token_revoked")
 }
 
 func TestPasswordRules(t *testing.T) {

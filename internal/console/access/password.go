@@ -105,7 +105,8 @@ func CheckPassword(password string) error {
 	n := utf8.RuneCountInString(password)
 	switch {
 	case !utf8.ValidString(password), strings.ContainsRune(password, 0):
-		return problem.New(problem.Invalid, "password_invalid", "The password is not valid text.").InField("password")
+		return problem.New(problem.Invalid, "password_invalid", "The password is not valid text.").
+			WithCure("Type it anew, without the character NUL.").InField("password")
 	case n < MinPassword, n > MaxPassword, strings.TrimSpace(password) == "":
 		return problem.New(problem.Invalid, "password_invalid",
 			fmt.Sprintf("The password has %d characters.", n)).

@@ -79,7 +79,8 @@ func (s *Service) RevokeAPIToken(ctx context.Context, p Principal, tokenID strin
 	}
 	err := s.store.RevokeAPIToken(ctx, p.UserID, tokenID, s.clock.Now())
 	if errors.Is(err, ErrNotFound) {
-		return problem.New(problem.NotFound, "not_found", "You have no API token "+tokenID+".")
+		return problem.New(problem.NotFound, "not_found", "You have no API token "+tokenID+".").
+			WithCure("List your tokens and take the id from there; another person's are below that person.")
 	}
 	if err != nil {
 		return fmt.Errorf("revoke API token %s: %w", tokenID, err)

@@ -175,24 +175,30 @@ func printable(s string) bool {
 
 // checkForm checks the form of a request.
 func checkForm(req Request) error {
-	invalid := func(field, message string) error {
-		return problem.New(problem.Invalid, CodeInvalidRequest, message).InField(field)
-	}
 	switch {
 	case !slices.Contains(fleet.Types(), req.AgentType):
-		return invalid("agentType", fmt.Sprintf("There is no type of agent %q; the types are %q.", req.AgentType, fleet.Types()))
+		return invalid("agentType", fmt.Sprintf("There is no type of agent %q; the types are %q.", req.AgentType, fleet.Types()),
+			"Set PROXIMA_AGENT_TYPE to one of them, or leave it out.")
 	case req.Name == "" || len(req.Name) > wire.MaxName:
-		return invalid("name", fmt.Sprintf("The agent's name has %d bytes; 1 to %d are allowed.", len(req.Name), wire.MaxName))
+		return invalid("name", fmt.Sprintf("The agent's name has %d bytes; 1 to %d are allowed.", len(req.Name), wire.MaxName),
+			"Give the agent such a name, which a pod takes from POD_NAME or the cluster slug.")
 	case !printable(req.Name):
-		return invalid("name", fmt.Sprintf("The agent's name %q is not text without control characters.", req.Name))
+		return invalid("name", fmt.Sprintf("The agent's name %q is not text without control characters.", req.Name),
+			"Give the agent a name without them, which a pod takes from POD_NAME or the cluster slug.")
 	case len(req.Version) > longestVersion || !printable(req.Version):
-		return invalid("version", fmt.Sprintf("The agent's version has %d bytes or is not text; up to %d are allowed.", len(req.Version), longestVersion))
+		return invalid("version", fmt.Sprintf("The agent's version has %d bytes or is not text; up to %d are allowed.", len(req.Version), longestVersion),
+			"Run the printed command again: it names the image of this Console's version.")
 	case req.AgentType == fleet.TypeHost && req.ClusterSlug != "":
-		return invalid("clusterSlug", "A host agent belongs to no cluster; send no cluster slug.")
+		return invalid("clusterSlug", "A host agent belongs to no cluster.", "Leave PROXIMA_CLUSTER_SLUG out.")
 	case req.AgentType != fleet.TypeHost && !slug.Valid(req.ClusterSlug):
-		return invalid("clusterSlug", fmt.Sprintf("The cluster slug %q is not one: 1 to 63 lower case letters, digits and hyphens, none at the ends.", req.ClusterSlug))
+		return invalid("clusterSlug", fmt.Sprintf("The cluster slug %q is not one: 1 to 63 lower case letters, digits and hyphens, none at the ends.", req.ClusterSlug),
+			"Set PROXIMA_CLUSTER_SLUG to the slug that Console shows, as the printed command does.")
 	}
 	return nil
+}
+
+func invalid(field, message, cure string) error {
+	return problem.New(problem.Invalid, CodeInvalidRequest, message).WithCure(cure).InField(field)
 }
 
 // checkProof checks that the sender holds the key.
@@ -327,7 +333,8 @@ func enrolled(agent fleet.Agent, t Token, now time.Time, remoteAddr string) audi
 func (s *Service) issue(a fleet.Agent, now time.Time) (fleet.Agent, Credential, error) {
 	c, err := s.Authority.IssueCredential(a.ID, a.PublicKey, now)
 	if err != nil {
-		return a, Credential{}, problem.New(problem.Invalid, CodeInvalidRequest, "The public key is not a user nkey.").InField("publicKey").Because(err)
+		return a, Credential{}, problem.New(problem.Invalid, CodeInvalidRequest, "The public key is not a user nkey.").
+			WithCure("Run the printed command again: it names the image of this Console's version, whose agent makes such a key.").InField("publicKey").Because(err)
 	}
 	a.Template, a.CredentialIssuedAt, a.CredentialExpiresAt = c.Template, c.IssuedAt, c.ExpiresAt
 	return a, c, nil
@@ -408,27 +415,26 @@ const (
 
 // checkFindings refuses a self-check as a whole: what an agent sends is shown on a page.
 func checkFindings(post FindingsPost) error {
-	invalid := func(field, message string) error {
-		return problem.New(problem.Invalid, CodeInvalidRequest, message).InField(field)
-	}
+	const shorter = "Send less: what is sent is shown on a page."
 	switch {
 	case post.Name == "" || len(post.Name) > wire.MaxName || !printable(post.Name):
-		return invalid("name", fmt.Sprintf("The agent's name has %d bytes or is not text; 1 to %d are allowed.", len(post.Name), wire.MaxName))
+		return invalid("name", fmt.Sprintf("The agent's name has %d bytes or is not text; 1 to %d are allowed.", len(post.Name), wire.MaxName),
+			"Send the name that the agent enrolls with.")
 	case post.ClusterSlug != "" && !slug.Valid(post.ClusterSlug):
-		return invalid("clusterSlug", "The cluster slug is not one.")
+		return invalid("clusterSlug", fmt.Sprintf("The cluster slug %q is not one.", post.ClusterSlug), "Set PROXIMA_CLUSTER_SLUG to the slug that Console shows, as the printed command does.")
 	case len(post.Version) > longestVersion || !printable(post.Version):
-		return invalid("version", fmt.Sprintf("The agent's version has %d bytes or is not text; up to %d are allowed.", len(post.Version), longestVersion))
+		return invalid("version", fmt.Sprintf("The agent's version has %d bytes or is not text; up to %d are allowed.", len(post.Version), longestVersion), shorter)
 	case len(post.Items) > mostFindings:
-		return invalid("findings", fmt.Sprintf("There are %d findings; up to %d are allowed.", len(post.Items), mostFindings))
+		return invalid("findings", fmt.Sprintf("There are %d findings; up to %d are allowed.", len(post.Items), mostFindings), shorter)
 	}
 	for _, f := range post.Items {
 		switch {
 		case f.Check == "" || len(f.Check) > longestCheck || !printable(f.Check):
-			return invalid("findings", "A finding names no check, or one that is too long.")
+			return invalid("findings", "A finding names no check, or one that is too long.", fmt.Sprintf("Name each check in 1 to %d bytes.", longestCheck))
 		case !slices.Contains([]string{"ok", "warning", "failed", "skipped"}, f.Status):
-			return invalid("findings", fmt.Sprintf("The finding on %s has the status %q, which is none.", f.Check, f.Status))
+			return invalid("findings", fmt.Sprintf("The finding on %s has the status %q, which is none.", f.Check, f.Status), "The states are ok, warning, failed and skipped.")
 		case !sentence(f.Message) || !sentence(f.Cure):
-			return invalid("findings", fmt.Sprintf("The finding on %s has a text of more than %d characters, or what is not text.", f.Check, longestSentence))
+			return invalid("findings", fmt.Sprintf("The finding on %s has a text of more than %d characters, or what is not text.", f.Check, longestSentence), shorter)
 		}
 	}
 	return nil

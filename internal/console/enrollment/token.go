@@ -148,9 +148,11 @@ func (s *Service) mintScope(ctx context.Context, req MintRequest) (access.Scope,
 // unknownTarget answers strangers and those who err alike.
 func unknownTarget(req MintRequest) error {
 	if req.OnboardingID != "" {
-		return problem.New(problem.NotFound, "onboarding_not_found", fmt.Sprintf("There is no attempt %q of this client.", req.OnboardingID)).InField("onboardingID")
+		return problem.New(problem.NotFound, "onboarding_not_found", fmt.Sprintf("There is no attempt %q of this client.", req.OnboardingID)).
+			WithCure("Check the id; an attempt whose cluster was removed mints no tokens: record the cluster again.").InField("onboardingID")
 	}
-	return problem.New(problem.NotFound, "environment_not_found", fmt.Sprintf("There is no environment %q of this client.", req.EnvironmentID)).InField("environmentID")
+	return problem.New(problem.NotFound, "environment_not_found", fmt.Sprintf("There is no environment %q of this client.", req.EnvironmentID)).
+		WithCure("Choose one of the client's environments.").InField("environmentID")
 }
 
 func checkMint(req MintRequest) error {
@@ -160,13 +162,17 @@ func checkMint(req MintRequest) error {
 	}
 	switch {
 	case req.AgentType != "" && !slices.Contains(fleet.Types(), req.AgentType):
-		return problem.New(problem.Invalid, "invalid_request", fmt.Sprintf("There is no type of agent %q; the types are %q.", req.AgentType, fleet.Types())).InField("agentType")
+		return problem.New(problem.Invalid, "invalid_request", fmt.Sprintf("There is no type of agent %q; the types are %q.", req.AgentType, fleet.Types())).
+			WithCure("Choose one of them, or none for a token that admits every type.").InField("agentType")
 	case req.MaxUses < 0:
-		return problem.New(problem.Invalid, "invalid_request", "maxUses is below zero; give a number from 1, or ask for an unlimited token.").InField("maxUses")
+		return problem.New(problem.Invalid, "invalid_request", "maxUses is below zero.").
+			WithCure("Give a number from 1, or ask for an unlimited token.").InField("maxUses")
 	case req.ExpiresIn < 0 || req.ExpiresIn > longest:
-		return problem.New(problem.Invalid, "invalid_request", fmt.Sprintf("A life of %s is too long: %s is the most for this type of token.", req.ExpiresIn, longest)).InField("expiresInHours")
+		return problem.New(problem.Invalid, "invalid_request", fmt.Sprintf("A life of %s is not possible: %s is the most for this type of token.", req.ExpiresIn, longest)).
+			WithCure("Ask for less. A token pinned to k8s-node-monitor may live longest.").InField("expiresInHours")
 	case len(req.Name) > 100 || !utf8.ValidString(req.Name) || strings.ContainsRune(req.Name, 0):
-		return problem.New(problem.Invalid, "invalid_request", "The token's name has more than 100 bytes or is not text.").InField("name")
+		return problem.New(problem.Invalid, "invalid_request", "The token's name has more than 100 bytes or is not text.").
+			WithCure("Choose a shorter one, or none.").InField("name")
 	}
 	return nil
 }
@@ -191,7 +197,8 @@ func (s *Service) Revoke(ctx context.Context, p access.Principal, tokenID string
 	return s.Store.InTx(ctx, func(tx Tx) error {
 		t, err := tx.Token(ctx, tokenID)
 		if errors.Is(err, ErrNotFound) || err == nil && !p.Allows(access.HostsRead, t.Scope()) {
-			return problem.New(problem.NotFound, "install_token_not_found", fmt.Sprintf("There is no install token %s.", tokenID))
+			return problem.New(problem.NotFound, "install_token_not_found", fmt.Sprintf("There is no install token %s.", tokenID)).
+				WithCure("Check the id in the client's list of install tokens; if it is right, you have no role where it lives.")
 		}
 		if err != nil {
 			return fmt.Errorf("find the install token: %w", err)

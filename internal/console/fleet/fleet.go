@@ -19,6 +19,9 @@ const StaleAfter = 5 * time.Minute
 // PresenceEvery is how often every replica publishes its status.
 const PresenceEvery = 30 * time.Second
 
+// PresentWithin is within which an agent counts as there: two of its statuses may get lost.
+const PresentWithin = 3 * PresenceEvery
+
 // ErrNotFound is what a Store answers for an agent that is not there.
 var ErrNotFound = errors.New("agent not found")
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -43,11 +44,14 @@ func TestMain(m *testing.M) {
 
 // cuts notes which keys NATS was told to refuse, and can be away.
 type cuts struct {
+	mu   sync.Mutex
 	keys []string
 	away error
 }
 
 func (c *cuts) Revoke(_ context.Context, publicKey string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.away != nil {
 		return c.away
 	}
@@ -402,6 +406,29 @@ func TestAConflictEndsWithItsReporter(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Only a change is audited, and each change once, however many ask for it at once.
+func TestOnlyAChangeIsAudited(t *testing.T) {
+	for act, action := range map[string]string{"release": "agent_identity_released", "revoke": "agent_revoked", "delete": "agent_deleted"} {
+		t.Run(act, func(t *testing.T) {
+			inYards(t, func(t *testing.T, y *yard) {
+				y.agent("a", nil)
+				var wg sync.WaitGroup
+				for range 6 {
+					wg.Go(func() {
+						if err := acts(y)[act](keeper(), "a"); err != nil && problem.CodeOf(err) != "agent_not_found" {
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+				if n := y.db.Audits(t, action); n != 1 {
+					t.Errorf("%d rows %s of one change", n, action)
+				}
+			})
+		})
+	}
 }
 
 // The row is the truth: it stays changed although NATS did not take the cut.

@@ -108,47 +108,51 @@ func (s *Service) Agent(ctx context.Context, p access.Principal, agentID string)
 
 // ReleaseIdentity clears the key of an agent that lost its state, so that the next enrolment under its
 // name binds a new one (D-34, X-5). It refuses a revoked agent and one that was seen in the last five
-// minutes (D-35).
+// minutes (D-35). Releasing twice is no error, and changes nothing.
 func (s *Service) ReleaseIdentity(ctx context.Context, p access.Principal, agentID string) (Agent, error) {
-	return s.change(ctx, p, agentID, "agent_identity_released", func(tx Tx, a Agent, now time.Time) error {
+	return s.change(ctx, p, agentID, "agent_identity_released", func(tx Tx, a Agent, now time.Time) (bool, error) {
 		if !a.RevokedAt.IsZero() {
-			return problem.New(problem.Conflict, "agent_revoked", fmt.Sprintf("Agent %s is revoked; its identity cannot be released.", a.Name)).WithCure("Delete its record instead.")
+			return false, problem.New(problem.Conflict, "agent_revoked", fmt.Sprintf("Agent %s is revoked; its identity cannot be released.", a.Name)).WithCure("Delete its record instead.")
+		}
+		if a.PublicKey == "" {
+			return false, nil
 		}
 		if seen := a.LastSeen(); now.Sub(seen) < StaleAfter && !seen.IsZero() {
-			return problem.New(problem.Conflict, "agent_alive", fmt.Sprintf("Agent %s was seen %s ago, so it still holds its identity.", a.Name, now.Sub(seen).Truncate(time.Second))).
+			return false, problem.New(problem.Conflict, "agent_alive", fmt.Sprintf("Agent %s was seen %s ago, so it still holds its identity.", a.Name, now.Sub(seen).Truncate(time.Second))).
 				WithCure("Stop the agent and wait until it was quiet for five minutes.")
 		}
-		return tx.ReleaseAgent(ctx, a.ID, now)
+		return true, tx.ReleaseAgent(ctx, a.ID, now)
 	})
 }
 
-// Revoke ends an agent's credential at once and for good.
+// Revoke ends an agent's credential at once and for good. Revoking twice is no error, and changes nothing.
 func (s *Service) Revoke(ctx context.Context, p access.Principal, agentID string) (Agent, error) {
-	return s.change(ctx, p, agentID, "agent_revoked", func(tx Tx, a Agent, now time.Time) error {
+	return s.change(ctx, p, agentID, "agent_revoked", func(tx Tx, a Agent, now time.Time) (bool, error) {
 		if !a.RevokedAt.IsZero() {
-			return nil
+			return false, nil
 		}
 		if err := tx.RevokeAgent(ctx, a.ID, now); err != nil {
-			return err
+			return false, err
 		}
-		return tx.EndConflictsOf(ctx, a.ID)
+		return true, tx.EndConflictsOf(ctx, a.ID)
 	})
 }
 
 // Delete removes an agent's record; its credential ends with it, and its name is free again (B-102).
 // The cluster and its inventory stay.
 func (s *Service) Delete(ctx context.Context, p access.Principal, agentID string) error {
-	_, err := s.change(ctx, p, agentID, "agent_deleted", func(tx Tx, a Agent, now time.Time) error {
+	_, err := s.change(ctx, p, agentID, "agent_deleted", func(tx Tx, a Agent, now time.Time) (bool, error) {
 		if err := tx.DeleteAgent(ctx, a.ID, now); err != nil {
-			return err
+			return false, err
 		}
-		return tx.EndConflictsOf(ctx, a.ID)
+		return true, tx.EndConflictsOf(ctx, a.ID)
 	})
 	return err
 }
 
-// change runs one act on one agent: permission, act, audit row, and then the cut at NATS.
-func (s *Service) change(ctx context.Context, p access.Principal, agentID, action string, act func(Tx, Agent, time.Time) error) (Agent, error) {
+// change runs one act on one agent: permission, act, audit row, and then the cut at NATS. An act that
+// changed nothing leaves no audit row; the cut is made again, since it may be what failed before.
+func (s *Service) change(ctx context.Context, p access.Principal, agentID, action string, act func(Tx, Agent, time.Time) (changed bool, err error)) (Agent, error) {
 	var before, after Agent
 	err := s.Store.InTx(ctx, func(tx Tx) error {
 		a, err := tx.Agent(ctx, agentID)
@@ -161,9 +165,9 @@ func (s *Service) change(ctx context.Context, p access.Principal, agentID, actio
 		if !p.Allows(access.AgentsWrite, a.Scope()) {
 			return access.Refuse(access.AgentsWrite)
 		}
-		before = a
+		before, after = a, a
 		now := s.Clock.Now()
-		if err := act(tx, a, now); err != nil {
+		if changed, err := act(tx, a, now); err != nil || !changed {
 			return err
 		}
 		if after, err = tx.Agent(ctx, agentID); err != nil && !errors.Is(err, ErrNotFound) {
@@ -191,12 +195,18 @@ func (s *Service) change(ctx context.Context, p access.Principal, agentID, actio
 }
 
 func notFound(agentID string) error {
-	return problem.New(problem.NotFound, "agent_not_found", fmt.Sprintf("There is no agent %s.", agentID))
+	return problem.New(problem.NotFound, "agent_not_found", fmt.Sprintf("There is no agent %s.", agentID)).
+		WithCure("Check the id; if it is right, its record was deleted, or you have no role where it lives.")
 }
 
 // Scope is where the agent belongs.
 func (a Agent) Scope() access.Scope {
 	return access.Scope{ClientID: a.ClientID, EnvironmentID: a.EnvironmentID}
+}
+
+// Present tells whether the agent holds its identity and was seen a moment ago.
+func (a Agent) Present(now time.Time) bool {
+	return a.RevokedAt.IsZero() && a.PublicKey != "" && !a.LastSeen().IsZero() && now.Sub(a.LastSeen()) <= PresentWithin
 }
 
 // LastSeen is when console last received anything of the agent; zero if never.

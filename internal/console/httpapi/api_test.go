@@ -140,7 +140,7 @@ func (c *console) send(r *http.Request) (reply, map[string]any) {
 		if got := res.Header.Get("Content-Type"); got != "application/problem+json" {
 			c.t.Errorf("%s %s: status %d with content type %q", r.Method, r.URL.Path, res.StatusCode, got)
 		}
-		for _, name := range []string{"type", "title", "status", "code", "detail"} {
+		for _, name := range []string{"type", "title", "status", "code", "detail", "cure"} {
 			if answer[name] == nil || answer[name] == "" {
 				c.t.Errorf("%s %s: the problem has no %s: %s", r.Method, r.URL.Path, name, raw)
 			}

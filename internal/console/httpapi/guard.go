@@ -190,9 +190,13 @@ func checkQuery(op *operation, raw string) error {
 }
 
 func readBody(w http.ResponseWriter, r *http.Request) error {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/json" {
+	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset, declared := parameters["charset"]
+	switch {
+	case err != nil || kind != "application/json":
 		return invalid("content_type_invalid", "The body is not declared as JSON.", "Send Content-Type: application/json.")
+	case declared && !strings.EqualFold(charset, "utf-8"):
+		return invalid("content_type_invalid", fmt.Sprintf("The body is declared in the character set %q, and JSON is read as UTF-8.", charset), "Send UTF-8 and Content-Type: application/json.")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"prxm.uz/proxima/internal/console/httpapi"
 	"prxm.uz/proxima/internal/console/problem"
 )
 
@@ -66,6 +67,38 @@ func TestHostileRequests(t *testing.T) {
 	}
 	if _, answer := c.call(token, "GET", clients, ""); len(as[[]any](answer["items"])) != 2 {
 		t.Errorf("something was stored: %v", answer)
+	}
+}
+
+func TestContentType(t *testing.T) {
+	c := newConsole(t)
+	token := c.token(c.admin.UserID, 0)
+	for kind, ok := range map[string]bool{
+		"application/json": true, "application/json; charset=utf-8": true, `Application/JSON;charset="UTF-8"`: true,
+		"application/json; charset=utf-16": false, "application/json; charset=latin1": false, "application/json; charset=utf-8; charset=utf-16": false,
+		"application/json; charset=": false, "text/plain": false, "": false,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/clients", strings.NewReader(`{}`))
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Content-Type", kind)
+		if _, answer := c.send(r); (answer["code"] == "request_invalid") != ok || !ok && answer["code"] != "content_type_invalid" {
+			t.Errorf("%q: %v", kind, answer)
+		}
+	}
+}
+
+// TestForeignOrigin: the refusal of a page of another site is a problem as all others are.
+func TestForeignOrigin(t *testing.T) {
+	c := newConsole(t)
+	foreign := http.NewCrossOriginProtection()
+	foreign.SetDenyHandler(httpapi.ForeignOrigin())
+	c.handler = foreign.Handler(c.handler)
+	for name, value := range map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/clients", strings.NewReader(`{}`))
+		r.Header.Set(name, value)
+		if res, answer := c.send(r); res.StatusCode != http.StatusForbidden || answer["code"] != "origin_foreign" {
+			t.Errorf("%s: %d %v", name, res.StatusCode, answer)
+		}
 	}
 }
 

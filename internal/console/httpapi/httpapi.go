@@ -72,6 +72,10 @@ type Tenancy interface {
 	CreateUser(ctx context.Context, p access.Principal, email, name, password string) (tenancy.User, error)
 	// UpdateUser changes what the patch names.
 	UpdateUser(ctx context.Context, p access.Principal, userID string, patch tenancy.UserPatch) (tenancy.User, error)
+	// APITokens lists the API tokens of another person.
+	APITokens(ctx context.Context, p access.Principal, userID string) ([]access.APIToken, error)
+	// RevokeAPIToken ends an API token of another person.
+	RevokeAPIToken(ctx context.Context, p access.Principal, userID, tokenID string) error
 	// ChangePassword sets the caller's own password and ends every session of theirs.
 	ChangePassword(ctx context.Context, p access.Principal, current, next string) error
 	// Roles lists every role.

@@ -163,6 +163,20 @@ func (s *server) UpdateUser(ctx context.Context, r api.UpdateUserRequestObject) 
 	return api.UpdateUser200JSONResponse(user(u, assignments)), nil
 }
 
+// ListUserAPITokens implements the operation listUserAPITokens.
+func (s *server) ListUserAPITokens(ctx context.Context, r api.ListUserAPITokensRequestObject) (api.ListUserAPITokensResponseObject, error) {
+	tokens, err := s.Tenancy.APITokens(ctx, who(ctx), r.UserID)
+	if err != nil {
+		return nil, err
+	}
+	return api.ListUserAPITokens200JSONResponse{Items: each(tokens, apiToken)}, nil
+}
+
+// RevokeUserAPIToken implements the operation revokeUserAPIToken.
+func (s *server) RevokeUserAPIToken(ctx context.Context, r api.RevokeUserAPITokenRequestObject) (api.RevokeUserAPITokenResponseObject, error) {
+	return api.RevokeUserAPIToken204Response{}, s.Tenancy.RevokeAPIToken(ctx, who(ctx), r.UserID, r.APITokenID)
+}
+
 // AssignRole implements the operation assignRole.
 func (s *server) AssignRole(ctx context.Context, r api.AssignRoleRequestObject) (api.AssignRoleResponseObject, error) {
 	scope := access.Scope{ClientID: given(r.Body.ClientID), EnvironmentID: given(r.Body.EnvironmentID)}

@@ -26,6 +26,19 @@ func (e *inputError) Error() string { return e.problem.Error() }
 
 func (e *inputError) Unwrap() error { return e.problem }
 
+// ForeignOrigin answers a change that a page of another site asked for: what http.CrossOriginProtection
+// denies.
+func ForeignOrigin() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from := "another site"
+		if origin := r.Header.Get("Origin"); origin != "" {
+			from = strconv.Quote(origin)
+		}
+		refuser{}.refuse(w, r, problem.New(problem.Forbidden, "origin_foreign", "The request would change something and comes from a page of "+from+".").
+			WithCure("Use Console's own pages, or a program that sends no Origin. If that is Console's own address, PROXIMA_PUBLIC_URL has to name it."))
+	})
+}
+
 // refuser writes errors as problem+json.
 type refuser struct{ logger *slog.Logger }
 

@@ -11,6 +11,7 @@ import (
 
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/audit"
+	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/id"
 	"prxm.uz/proxima/internal/console/problem"
 )
@@ -83,7 +84,8 @@ func limited(n int) int {
 }
 
 func unknownSort(key string, known []string) error {
-	return problem.New(problem.Invalid, "invalid_sort", fmt.Sprintf("%q is no column to sort by; the columns are %q.", key, known)).InField("sort")
+	return problem.New(problem.Invalid, "invalid_sort", fmt.Sprintf("%q is no column to sort by; the columns are %q.", key, known)).
+		WithCure("Choose one of them, with a hyphen before it for the other direction.").InField("sort")
 }
 
 // Cluster reads one cluster.
@@ -96,7 +98,8 @@ func (s *Service) Cluster(ctx context.Context, p access.Principal, clusterID str
 }
 
 func clusterNotFound(clusterID string) error {
-	return problem.New(problem.NotFound, "cluster_not_found", fmt.Sprintf("There is no cluster %s.", clusterID))
+	return problem.New(problem.NotFound, "cluster_not_found", fmt.Sprintf("There is no cluster %s.", clusterID)).
+		WithCure("Check the id; if it is right, the cluster was removed, or you have no role where it lives.")
 }
 
 // Objects reads one page of a section.
@@ -106,7 +109,8 @@ func (s *Service) Objects(ctx context.Context, p access.Principal, q Query) (Pag
 	}
 	keys := SortKeys(q.Section)
 	if keys == nil {
-		return Page{}, problem.New(problem.NotFound, "section_not_found", fmt.Sprintf("A cluster has no section %q.", q.Section))
+		return Page{}, problem.New(problem.NotFound, "section_not_found", fmt.Sprintf("A cluster has no section %q.", q.Section)).
+			WithCure(fmt.Sprintf("The sections are %q.", Sections()))
 	}
 	q.Limit = limited(q.Limit)
 	if q.Sort == "" {
@@ -136,7 +140,8 @@ func (s *Service) Object(ctx context.Context, p access.Principal, clusterID stri
 		o, err = s.Store.Object(ctx, clusterID, k)
 	}
 	if errors.Is(err, ErrNotFound) {
-		return Object{}, problem.New(problem.NotFound, "object_not_found", fmt.Sprintf("The stored inventory has no %s %q.", k.Kind, k.Name))
+		return Object{}, problem.New(problem.NotFound, "object_not_found", fmt.Sprintf("The stored inventory has no %s %q.", k.Kind, k.Name)).
+			WithCure("It may be gone since the last sync, or lie in a namespace that is not collected; list the section anew.")
 	}
 	return o, err
 }
@@ -173,10 +178,22 @@ func (s *Service) EndConflicts(ctx context.Context, quiet time.Duration) error {
 }
 
 // Remove deletes a cluster with its inventory; the store archives its attempt in the same transaction,
-// so that the slug is free again. Agents stay; one that still reports makes the cluster anew.
+// so that the slug is free again. Agents stay. A collector that is present would make the cluster
+// anew with its next inventory, so it is refused then, as the release of an identity is.
 func (s *Service) Remove(ctx context.Context, p access.Principal, clusterID string) error {
 	return s.act(ctx, p, clusterID, "cluster_removed", nil, func(tx Tx, c Cluster) error {
-		return tx.DeleteCluster(ctx, c.ID, s.Clock.Now())
+		now := s.Clock.Now()
+		collectors, err := tx.CollectorsOf(ctx, c.EnvironmentID, c.Slug)
+		if err != nil {
+			return fmt.Errorf("find the collectors: %w", err)
+		}
+		for _, a := range collectors {
+			if a.Present(now) {
+				return problem.New(problem.Conflict, "cluster_alive", fmt.Sprintf("Agent %s of this cluster was seen %s ago: its next inventory would bring the cluster back.", a.Name, now.Sub(a.LastSeen()).Truncate(time.Second))).
+					WithCure(fmt.Sprintf("Uninstall the agent in the cluster and wait until it was quiet for %d seconds, or revoke it under Agents; then remove the cluster.", fleet.PresentWithin/time.Second))
+			}
+		}
+		return tx.DeleteCluster(ctx, c.ID, now)
 	})
 }
 

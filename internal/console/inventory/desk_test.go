@@ -290,3 +290,28 @@ func TestEndConflicts(t *testing.T) {
 		}
 	})
 }
+
+// a cluster whose collector is present would be back with the next inventory, so it is not removed.
+func TestAPresentClusterIsNotRemoved(t *testing.T) {
+	atDesks(t, func(t *testing.T, d *desk) {
+		ctx := t.Context()
+		d.conflicted("alpha", "b", time.Hour, time.Minute)
+		id := d.cluster("alpha").ID
+		seen := func() {
+			must(t, d.db.Fleet().RecordPresence(ctx, []fleet.Presence{{AgentID: "b", ReceivedAt: d.clock.Now(), Status: wire.Status{Role: wire.RoleStandby}}}))
+		}
+		seen()
+		d.clock.Advance(fleet.PresentWithin)
+		err := d.Remove(ctx, writer(), id)
+		want(t, err, problem.Conflict, "cluster_alive")
+		if d.cluster("alpha").ID != id || d.db.Audits(t, "cluster_removed") != 0 {
+			t.Error("it is gone all the same")
+		}
+		d.clock.Advance(time.Second)
+		seen()
+		must(t, d.db.Fleet().InTx(ctx, func(tx fleet.Tx) error { return tx.RevokeAgent(ctx, "b", d.clock.Now()) }))
+		d.agent("elsewhere", func(a *fleet.Agent) { a.EnvironmentID, a.PresenceAt = "acme-test", d.clock.Now() })
+		d.agent("node", func(a *fleet.Agent) { a.Type, a.PresenceAt = fleet.TypeNodeMonitor, d.clock.Now() })
+		must(t, d.Remove(ctx, writer(), id)) // revoked a moment ago, so nothing brings it back
+	})
+}

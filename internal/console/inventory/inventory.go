@@ -210,6 +210,8 @@ type Tx interface {
 	NextEpoch(ctx context.Context, environmentID, slug string, least int64) (int64, error)
 	// LastEpoch is what NextEpoch returned last; zero if it was never called.
 	LastEpoch(ctx context.Context, environmentID, slug string) (int64, error)
+	// CollectorsOf lists the collectors that enrolled for (environment, slug).
+	CollectorsOf(ctx context.Context, environmentID, slug string) ([]fleet.Agent, error)
 	// DeleteCluster also archives the attempt on its (environment, slug).
 	DeleteCluster(ctx context.Context, id string, at time.Time) error
 }

@@ -20,10 +20,11 @@ const whyUnread = "the database answered with an error, which Console’s log ha
 // readAt, so all facts carry that time; when something happened stands within them.
 func facts(r Rows, syncInterval time.Duration, readAt time.Time) gate.Facts {
 	return gate.Facts{
-		Slug: r.Attempt.Slug, Environment: r.Attempt.EnvironmentName, SyncInterval: syncInterval,
+		Slug: r.Attempt.Slug, Environment: r.Attempt.EnvironmentName, SyncInterval: syncInterval, RemovedAt: r.Attempt.ArchivedAt,
 		Tokens:     reading(each(r.Tokens, tokenFact), r.Unread.Tokens, readAt),
 		Collectors: reading(each(r.Collectors, collectorFact), r.Unread.Collectors, readAt),
 		Cluster:    reading(clusterFact(r), r.Unread.Cluster, readAt),
+		Others:     reading(each(r.Others, collectorFact), r.Unread.Others, readAt),
 		Findings:   reading(findingFacts(r.Findings), r.Unread.Findings, readAt),
 	}
 }

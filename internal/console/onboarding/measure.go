@@ -31,7 +31,7 @@ func (s *Service) Status(ctx context.Context, p access.Principal, attemptID stri
 	if err != nil {
 		return Status{}, err
 	}
-	if stale(status) {
+	if stale(status) && status.Attempt.ArchivedAt.IsZero() { // what an archived attempt came to stays
 		// The cache serves list rows; that it could not be written takes nothing from this answer.
 		if err := s.Store.PutStatus(ctx, attemptID, summarize(status.Inventory), status.CheckedAt, time.Time{}); err != nil {
 			s.Logger.WarnContext(ctx, "the verdict was not cached", "onboarding", attemptID, "error", err)
@@ -53,7 +53,7 @@ func (s *Service) measure(ctx context.Context, attemptID string) (Status, error)
 		return Status{}, fmt.Errorf("read the facts of attempt %s: %w", attemptID, err)
 	}
 	for fact, err := range map[string]error{
-		"tokens": rows.Unread.Tokens, "collectors": rows.Unread.Collectors, "findings": rows.Unread.Findings, "cluster": rows.Unread.Cluster,
+		"tokens": rows.Unread.Tokens, "collectors": rows.Unread.Collectors, "others": rows.Unread.Others, "findings": rows.Unread.Findings, "cluster": rows.Unread.Cluster,
 	} {
 		if err != nil {
 			s.Logger.ErrorContext(ctx, "a fact of an attempt could not be read", "onboarding", attemptID, "fact", fact, "error", err)

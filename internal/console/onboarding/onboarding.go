@@ -80,7 +80,9 @@ type Rows struct {
 	Tokens  []enrollment.Token
 	// Collectors are the agents of type collector whose enrolled_by is one of Tokens.
 	Collectors []fleet.Agent
-	Findings   []enrollment.Findings
+	// Others are the collectors on the attempt's environment and slug that enrolled with any other.
+	Others   []fleet.Agent
+	Findings []enrollment.Findings
 	// Cluster is the row on (environment, slug); nil if none.
 	Cluster *inventory.Cluster
 	// SameUID are other clusters of the client with the fingerprint of Cluster.
@@ -90,7 +92,7 @@ type Rows struct {
 }
 
 // Unread are the faults of single facts; nil where the fact was read.
-type Unread struct{ Tokens, Collectors, Findings, Cluster error }
+type Unread struct{ Tokens, Collectors, Others, Findings, Cluster error }
 
 // Store is where attempts are kept.
 type Store interface {

@@ -144,11 +144,25 @@ func (o *office) prove(t *enrollment.Token) {
 	ctx, now := o.t.Context(), o.clock.Now()
 	o.enroll("agt-1", t)
 	must(o.t, o.db.Fleet().RecordPulses(ctx, []fleet.Pulse{{AgentID: "agt-1", ReceivedAt: now}}))
+	o.publish("agt-1")
+}
+
+// publish stores a first inventory of cluster alpha.
+func (o *office) publish(agentID string) {
+	o.t.Helper()
+	ctx, now := o.t.Context(), o.clock.Now()
 	must(o.t, o.db.Inventory().InTx(ctx, func(tx inventory.Tx) error {
 		return tx.InsertCluster(ctx, inventory.Cluster{
-			ID: "cls-1", ClientID: "acme", EnvironmentID: "acme-prod", Slug: "alpha", Name: "Alpha", UID: "uid-1", AgentID: "agt-1", FirstSyncAt: now, LastSyncAt: now,
+			ID: "cls-1", ClientID: "acme", EnvironmentID: "acme-prod", Slug: "alpha", Name: "Alpha", UID: "uid-1", AgentID: agentID, FirstSyncAt: now, LastSyncAt: now,
 		})
 	}))
+}
+
+// TestWindows: package gate stands alone, so it cannot take the fleet's windows from there.
+func TestWindows(t *testing.T) {
+	if gate.HeartbeatWindow != fleet.StaleAfter || gate.PresenceWindow != fleet.PresentWithin {
+		t.Errorf("gates judge by %s and %s, the fleet by %s and %s", gate.HeartbeatWindow, gate.PresenceWindow, fleet.StaleAfter, fleet.PresentWithin)
+	}
 }
 
 func TestRecordIsIdempotent(t *testing.T) {
@@ -450,7 +464,25 @@ func TestRemovedClusterArchives(t *testing.T) {
 		_, _, err = o.AddToken(t.Context(), writer(), first.Attempt.ID)
 		want(t, err, problem.Conflict, "onboarding_archived")
 		want(t, o.Abandon(t.Context(), writer(), first.Attempt.ID), problem.Conflict, "onboarding_archived")
-		if again := o.record("Alpha"); again.Resumed || again.Attempt.ID == first.Attempt.ID || again.Plain == "" {
+		o.clock.Advance(time.Minute)
+		st := o.status(first.Attempt.ID)
+		if g := st.Inventory.Gates[3]; g.State != gate.Warning || !strings.Contains(g.Sentence, "removed in Console 1 min ago, at 2026-03-01 12:00:00 UTC") || strings.Contains(g.Sentence, "No inventory arrived") {
+			t.Errorf("an archived attempt: %+v", g)
+		}
+		if st.Attempt.LastStatus != nil {
+			t.Errorf("the last verdict was written over: %+v", st.Attempt.LastStatus)
+		}
+		// Its agent was there all the time, and goes on.
+		must(t, o.db.Fleet().RecordPulses(t.Context(), []fleet.Pulse{{AgentID: "agt-1", ReceivedAt: o.clock.Now()}}))
+		o.publish("agt-1")
+		if g := o.status(first.Attempt.ID).Inventory.Gates[3]; g.State != gate.Warning || !strings.Contains(g.Sentence, "made a cluster alpha anew") {
+			t.Errorf("an archived attempt whose agent publishes: %+v", g)
+		}
+		second := o.record("Alpha")
+		if g := o.status(second.Attempt.ID).Inventory.Gates[1]; g.State != gate.Waiting || !strings.Contains(g.Sentence, "Agent agt-1 enrolled for slug alpha 1 min ago with the token of another install") || g.Action == nil {
+			t.Errorf("an attempt whose slug an agent holds: %+v", g)
+		}
+		if again := second; again.Resumed || again.Attempt.ID == first.Attempt.ID || again.Plain == "" {
 			t.Errorf("after the removal: %+v", again)
 		}
 	})

@@ -77,7 +77,11 @@ func (s accessStore) APITokenByHash(ctx context.Context, hash []byte) (access.AP
 }
 
 func (s accessStore) APITokens(ctx context.Context, userID string) ([]access.APIToken, error) {
-	found, err := s.db.read.APITokens(ctx, userID)
+	return s.db.plain().APITokens(ctx, userID)
+}
+
+func (r reads) APITokens(ctx context.Context, userID string) ([]access.APIToken, error) {
+	found, err := r.q.APITokens(ctx, userID)
 	return each(found, apiTokenFrom), accessErrors().translate(err, "API tokens of "+userID)
 }
 

@@ -61,6 +61,36 @@ func TestSessionsEndByTimeByNameAndWithTheirUser(t *testing.T) {
 	})
 }
 
+func TestRevokeAPITokensOfUser(t *testing.T) {
+	both(t, func(t *testing.T, db *DB) {
+		house(t, db)
+		write(t, db, func(x *tx) error { return x.InsertUser(t.Context(), user("bob")) })
+		for _, token := range []access.APIToken{
+			{ID: "endless", UserID: "ann"}, {ID: "live", UserID: "ann", ExpiresAt: after(time.Hour)}, {ID: "expired", UserID: "ann", ExpiresAt: after(time.Minute)},
+			{ID: "revoked", UserID: "ann", RevokedAt: noon}, {ID: "bob's", UserID: "bob"},
+		} {
+			token.CreatedAt = noon
+			if err := db.Access().InsertAPIToken(t.Context(), token, hashOf(token.ID)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, want := range []int{2, 0} {
+			write(t, db, func(x *tx) error {
+				n, err := x.RevokeAPITokensOfUser(t.Context(), "ann", after(time.Minute))
+				if n != want {
+					t.Errorf("%d tokens ended, want %d", n, want)
+				}
+				return err
+			})
+		}
+		for id, at := range map[string]time.Time{"endless": after(time.Minute), "live": after(time.Minute), "expired": {}, "revoked": noon, "bob's": {}} {
+			if token, err := db.Access().APITokenByHash(t.Context(), hashOf(id)); err != nil || !token.RevokedAt.Equal(at) {
+				t.Errorf("%s: revoked at %v, %v", id, token.RevokedAt, err)
+			}
+		}
+	})
+}
+
 func TestAPITokens(t *testing.T) {
 	both(t, func(t *testing.T, db *DB) {
 		ctx, s := t.Context(), db.Access()

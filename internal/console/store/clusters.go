@@ -204,6 +204,15 @@ func (t *tx) putConflict(ctx context.Context, c inventory.Cluster) error {
 	}), what)
 }
 
+func (t *tx) CollectorsOf(ctx context.Context, environmentID, slug string) ([]fleet.Agent, error) {
+	var l list
+	l.equal("a.environment_id", environmentID)
+	l.equal("a.agent_type", string(fleet.TypeCollector))
+	l.equal("a.cluster_slug", slug)
+	found, err := rows(ctx, t.raw, selectAgents+l.condition()+" ORDER BY a.name, a.id", l.args, scanAgent)
+	return found, inventoryErrors().translate(err, "collectors of "+slug)
+}
+
 func (t *tx) EndConflictsOf(ctx context.Context, agentID string) error {
 	return inventoryErrors().translate(t.q.DeleteConflictsOfAgent(ctx, agentID), "end the conflicts of agent "+agentID)
 }

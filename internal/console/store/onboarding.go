@@ -105,7 +105,7 @@ func (t *tx) SetAbandoned(ctx context.Context, id string, at time.Time) error {
 	return onboardingErrors().changed(n, err, "abandon attempt "+id)
 }
 
-// Rows reads with at most seven queries on one state of the database. A fact that fails there is read
+// Rows reads with at most eight queries on one state of the database. A fact that fails there is read
 // once more by itself, since on PostgreSQL a failed query spoils those after it.
 func (s onboardingStore) Rows(ctx context.Context, id string) (onboarding.Rows, error) {
 	var all onboarding.Rows
@@ -115,6 +115,7 @@ func (s onboardingStore) Rows(ctx context.Context, id string) (onboarding.Rows, 
 	}{
 		{&all.Unread.Tokens, func(r reads) (err error) { all.Tokens, err = r.TokensOfOnboarding(ctx, id); return err }},
 		{&all.Unread.Collectors, func(r reads) (err error) { all.Collectors, err = r.collectorsOf(ctx, id); return err }},
+		{&all.Unread.Others, func(r reads) (err error) { all.Others, err = r.othersOf(ctx, all.Attempt); return err }},
 		{&all.Unread.Findings, func(r reads) (err error) { all.Findings, err = r.FindingsOfOnboarding(ctx, id); return err }},
 		{&all.Unread.Cluster, func(r reads) (err error) { all.Cluster, all.SameUID, err = r.clusterOf(ctx, all.Attempt); return err }},
 	}
@@ -164,6 +165,18 @@ func (r reads) collectorsOf(ctx context.Context, onboardingID string) ([]fleet.A
 	query := selectAgents + " JOIN install_tokens t ON t.id = a.enrolled_by" + l.condition() + " ORDER BY a.enrolled_at, a.name, a.id"
 	found, err := rows(ctx, r.raw, query, l.args, scanAgent)
 	return found, onboardingErrors().translate(err, "collectors of attempt "+onboardingID)
+}
+
+// othersOf lists the collectors on the attempt's slug that enrolled with a token of something else.
+func (r reads) othersOf(ctx context.Context, a onboarding.Attempt) ([]fleet.Agent, error) {
+	var l list
+	l.fixed("a.agent_type = 'collector'")
+	l.equal("a.environment_id", a.EnvironmentID)
+	l.equal("a.cluster_slug", a.Slug)
+	l.fixed("(t.onboarding_id IS NULL OR t.onboarding_id <> " + l.arg(a.ID) + ")")
+	query := selectAgents + " LEFT JOIN install_tokens t ON t.id = a.enrolled_by" + l.condition() + " ORDER BY a.enrolled_at, a.name, a.id"
+	found, err := rows(ctx, r.raw, query, l.args, scanAgent)
+	return found, onboardingErrors().translate(err, "other collectors on "+a.Slug)
 }
 
 // PutStatus passes over a summary that is older than the stored one, but stamps all the same.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/store/internal/dbtype"
@@ -153,6 +154,20 @@ func (t *tx) CountAdministrators(ctx context.Context) (int, error) {
 
 func (t *tx) DeleteSessionsOfUser(ctx context.Context, userID string) error {
 	return tenancyErrors().translate(t.q.DeleteSessionsOfUser(ctx, dbtype.Text(userID)), "delete the sessions of "+userID)
+}
+
+func (s tenancyStore) APITokens(ctx context.Context, userID string) ([]access.APIToken, error) {
+	return s.db.plain().APITokens(ctx, userID)
+}
+
+func (t *tx) RevokeAPIToken(ctx context.Context, userID, id string, at time.Time) error {
+	n, err := t.q.RevokeAPIToken(ctx, sqlgen.RevokeAPITokenParams{UserID: userID, ID: id, RevokedAt: dbtype.At(at)})
+	return tenancyErrors().changed(n, err, "revoke API token "+id)
+}
+
+func (t *tx) RevokeAPITokensOfUser(ctx context.Context, userID string, at time.Time) (int, error) {
+	n, err := t.q.RevokeAPITokensOfUser(ctx, sqlgen.RevokeAPITokensOfUserParams{UserID: userID, RevokedAt: dbtype.At(at)})
+	return int(n), tenancyErrors().translate(err, "revoke the API tokens of "+userID)
 }
 
 // ---- roles and assignments

@@ -127,7 +127,8 @@ func (s *Service) Assign(ctx context.Context, p access.Principal, userID, roleID
 			In(scope.ClientID, scope.EnvironmentID).With("role", role.Name))
 	})
 	if errors.Is(err, ErrTaken) {
-		return Assignment{}, problem.New(problem.Conflict, "already_assigned", "The user holds this role on this scope already.")
+		return Assignment{}, problem.New(problem.Conflict, "already_assigned", "The user holds this role on this scope already.").
+			WithCure("Nothing has to be done; to give more, choose another role or a wider scope.").InField("roleID")
 	}
 	return a, answer(err, "assignment", "roleID")
 }

@@ -83,6 +83,12 @@ type Tx interface {
 	CountAdministrators(ctx context.Context) (int, error)
 	// DeleteSessionsOfUser signs the user out everywhere.
 	DeleteSessionsOfUser(ctx context.Context, userID string) error
+	// APITokens lists the API tokens of a user, newest first.
+	APITokens(ctx context.Context, userID string) ([]access.APIToken, error)
+	// RevokeAPIToken answers ErrNotFound where the user has no such token.
+	RevokeAPIToken(ctx context.Context, userID, id string, at time.Time) error
+	// RevokeAPITokensOfUser ends all that still work, and counts them.
+	RevokeAPITokensOfUser(ctx context.Context, userID string, at time.Time) (int, error)
 
 	// InsertRole answers ErrTaken where the name is held.
 	InsertRole(ctx context.Context, r Role) error
@@ -124,6 +130,8 @@ type Store interface {
 	Roles(ctx context.Context) ([]Role, error)
 	// Role answers ErrNotFound where there is none.
 	Role(ctx context.Context, id string) (Role, error)
+	// APITokens lists the API tokens of a user, newest first.
+	APITokens(ctx context.Context, userID string) ([]access.APIToken, error)
 	// Assignments lists the roles of a user, the oldest first.
 	Assignments(ctx context.Context, userID string) ([]Assignment, error)
 }

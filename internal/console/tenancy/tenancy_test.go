@@ -224,6 +224,29 @@ func TestEachChangeLeavesARowOrNothing(t *testing.T) {
 	}
 }
 
+// TestRevokingATokenIsAudited: once, and only where it changed something.
+func TestRevokingATokenIsAudited(t *testing.T) {
+	h := newHouse(t)
+	ctx := t.Context()
+	ann := h.person(t, "ann", access.Scope{}, access.UsersRead)
+	token, _, err := h.access.MintAPIToken(ctx, ann, "ci", 0)
+	must(t, err)
+	before := len(h.audit.actions)
+	h.audit.refuse = errors.New("the log is full")
+	if err := h.RevokeAPIToken(ctx, h.root, ann.UserID, token.ID); !errors.Is(err, h.audit.refuse) {
+		t.Errorf("revoked without its audit row: %v", err)
+	}
+	h.audit.refuse = nil
+	for range 2 {
+		must(t, h.RevokeAPIToken(ctx, h.root, ann.UserID, token.ID))
+	}
+	if got := h.audit.actions[before:]; len(got) != 1 || got[0] != "api_token_revoked" {
+		t.Errorf("audited: %v", got)
+	}
+	want(t, h.RevokeAPIToken(ctx, h.root, h.root.UserID, token.ID), "not_found")
+	want(t, h.RevokeAPIToken(ctx, ann, ann.UserID, token.ID), "permission_missing")
+}
+
 func TestNames(t *testing.T) {
 	h := newHouse(t)
 	ctx := t.Context()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/mail"
+	"slices"
 	"strconv"
+	"time"
 
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/id"
@@ -96,7 +98,8 @@ func (s *Service) CreateUser(ctx context.Context, p access.Principal, email, nam
 
 // UpdateUser renames, deactivates or reactivates a user, or sets a new password. Who changes another's
 // password or activity must hold everything that the other holds: else it would be a way up. A new
-// password and a deactivation end the user's sessions. The last administrator stays active.
+// password and a deactivation end the user's sessions and API tokens: whoever orders them means that
+// nothing of before goes on. A reactivation brings no token back. The last administrator stays active.
 func (s *Service) UpdateUser(ctx context.Context, p access.Principal, userID string, patch UserPatch) (User, error) {
 	hash, err := s.checkPatch(ctx, p, userID, patch)
 	if err != nil {
@@ -120,16 +123,17 @@ func (s *Service) UpdateUser(ctx context.Context, p access.Principal, userID str
 		}
 		if patch.Active != nil && *patch.Active != u.Active {
 			e = e.With("active_before", strconv.FormatBool(u.Active)).With("active_after", strconv.FormatBool(*patch.Active))
-			u.Active = *patch.Active
-			ended = ended || !u.Active
+			u.Active, ended = *patch.Active, true
 		}
 		if err := tx.UpdateUser(ctx, u); err != nil {
 			return err
 		}
 		if ended {
-			if err := tx.DeleteSessionsOfUser(ctx, userID); err != nil {
+			n, err := endAccess(ctx, tx, userID, e.At)
+			if err != nil {
 				return err
 			}
+			e = e.With("api_tokens_revoked", strconv.Itoa(n))
 		}
 		if err := keepAdministrator(ctx, tx); err != nil {
 			return err
@@ -137,6 +141,58 @@ func (s *Service) UpdateUser(ctx context.Context, p access.Principal, userID str
 		return tx.AppendAudit(ctx, e.On("user", u.ID, u.Email))
 	})
 	return u, answer(err, "user "+userID, "email")
+}
+
+// endAccess signs a user out everywhere, and counts the API tokens that it revoked.
+func endAccess(ctx context.Context, tx Tx, userID string, at time.Time) (int, error) {
+	if err := tx.DeleteSessionsOfUser(ctx, userID); err != nil {
+		return 0, err
+	}
+	return tx.RevokeAPITokensOfUser(ctx, userID, at)
+}
+
+// APITokens lists the API tokens of another person, newest first.
+func (s *Service) APITokens(ctx context.Context, p access.Principal, userID string) ([]access.APIToken, error) {
+	if err := p.Require(access.UsersRead, access.Scope{}, "console"); err != nil {
+		return nil, err
+	}
+	if _, err := s.store.User(ctx, userID); err != nil {
+		return nil, answer(err, "user "+userID, "email")
+	}
+	tokens, err := s.store.APITokens(ctx, userID)
+	return tokens, answer(err, "user "+userID, "email")
+}
+
+// RevokeAPIToken ends an API token of another person at once. Revoking twice is no error, and changes
+// nothing. It gives nobody anything, so it asks for no more than users:write.
+func (s *Service) RevokeAPIToken(ctx context.Context, p access.Principal, userID, tokenID string) error {
+	if err := p.Require(access.UsersWrite, access.Scope{}, "console"); err != nil {
+		return err
+	}
+	err := s.store.InTx(ctx, func(tx Tx) error {
+		u, err := tx.User(ctx, userID)
+		if err != nil {
+			return err
+		}
+		tokens, err := tx.APITokens(ctx, userID)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(tokens, func(t access.APIToken) bool { return t.ID == tokenID })
+		if i < 0 {
+			return ErrNotFound
+		}
+		t := tokens[i]
+		if !t.RevokedAt.IsZero() {
+			return nil
+		}
+		now := s.clock.Now()
+		if err := tx.RevokeAPIToken(ctx, userID, tokenID, now); err != nil {
+			return err
+		}
+		return tx.AppendAudit(ctx, p.Did(now, "api_token_revoked").On("api_token", t.ID, t.Name).With("user", u.Email).With("prefix", t.Prefix))
+	})
+	return answer(err, fmt.Sprintf("API token %s of user %s", tokenID, userID), "apiTokenID")
 }
 
 // checkPatch refuses what p may not change, and answers the hash of a new password.
@@ -165,7 +221,8 @@ func (s *Service) checkPatch(ctx context.Context, p access.Principal, userID str
 }
 
 // ChangePassword sets the caller's own password. It ends every session of the user: whoever calls it
-// for a browser signs that one in again.
+// for a browser signs that one in again. API tokens stay: they are credentials of their own, programs
+// hold them, and a person who changes a password now and then does not mean to stop those.
 func (s *Service) ChangePassword(ctx context.Context, p access.Principal, current, next string) error {
 	if p.UserID == "" {
 		return access.ErrUnauthenticated()

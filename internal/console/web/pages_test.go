@@ -140,6 +140,17 @@ func TestWizard(t *testing.T) {
 	wantText(t, s.get(status, http.StatusOK).page, "This attempt was abandoned")
 }
 
+// An archived attempt says so and when, and offers nothing that would be refused.
+func TestAnArchivedAttempt(t *testing.T) {
+	a := full(t).get("/clusters/add/ob_archived", http.StatusOK)
+	wantText(t, a.byID(t, "archived"), "The cluster was removed in Console", "archived with it", "5 min ago")
+	for _, gone := range []string{"Show command", "Abandon attempt", "Mint a new token"} {
+		if strings.Contains(a.text, gone) {
+			t.Errorf("the page offers %q", gone)
+		}
+	}
+}
+
 func TestSlugWhileTyping(t *testing.T) {
 	s := full(t)
 	a := s.get("/clusters/add/slug?name="+url.QueryEscape(" Halden  Prod/EU "), http.StatusOK)

@@ -154,7 +154,7 @@ func TestAssets(t *testing.T) {
 func pagesToWalk() []string {
 	return []string{
 		"/clusters", "/clusters?q=zzz", "/clusters/add", "/clusters/add/ob_waiting", "/clusters/add/ob_failed", "/clusters/add/ob_new",
-		"/clusters/add/ob_done", "/clusters/add/ob_abandoned", "/clusters/add/ob_waiting/install", "/clusters/add/ob_waiting/abandon",
+		"/clusters/add/ob_done", "/clusters/add/ob_abandoned", "/clusters/add/ob_archived", "/clusters/add/ob_waiting/install", "/clusters/add/ob_waiting/abandon",
 		"/clusters/ck_ostra_web", "/clusters/ck_kivu_goma", "/clusters/ck_hostile", "/clusters/ck_young", "/clusters/ck_young/pods",
 		"/clusters/ck_kivu_goma/identity/accept", "/clusters/ck_ostra_web/nodes", "/clusters/ck_ostra_web/namespaces", "/clusters/ck_ostra_web/workloads",
 		"/clusters/ck_ostra_web/pods?page=2", "/clusters/ck_ostra_web/services", "/clusters/ck_ostra_web/events", "/clusters/ck_ostra_web/pods?q=zzz",

@@ -201,7 +201,7 @@ func headDiffers(page, shown statusData) bool {
 	return page.Inventory.Passed() != shown.Inventory.Passed() || page.Inventory.Done != shown.Inventory.Done ||
 		page.Inventory.Owner != shown.Inventory.Owner || page.ClusterID != shown.ClusterID ||
 		page.MayWrite != shown.MayWrite || len(shown.Inventory.Gates) == 0 ||
-		!page.Attempt.AbandonedAt.Equal(shown.Attempt.AbandonedAt)
+		!page.Attempt.AbandonedAt.Equal(shown.Attempt.AbandonedAt) || !page.Attempt.ArchivedAt.Equal(shown.Attempt.ArchivedAt)
 }
 
 // event writes one server-sent event and pushes it out. Line ends within the data are lines of their

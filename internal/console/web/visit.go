@@ -75,7 +75,7 @@ func (s *server) identify(v *visit) error {
 // Errors of this package's own; the rest come from the domain.
 var (
 	errSignInFirst = errors.New("nobody is signed in")
-	errNoSuchPage  = problem.New(problem.NotFound, "no_such_page", "No page has this address.")
+	errNoSuchPage  = problem.New(problem.NotFound, "no_such_page", "No page has this address.").WithCure("Open the list of clusters and go on from there.")
 	errMethod      = errors.New("the address does not take this method")
 )
 

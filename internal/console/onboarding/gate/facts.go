@@ -38,11 +38,15 @@ type Facts struct {
 	Environment string
 	// SyncInterval is console's own PROXIMA_K8S_SYNC_INTERVAL; the agent is never asked.
 	SyncInterval time.Duration
+	// RemovedAt is when the cluster was removed, which archived the attempt; zero: it is not.
+	RemovedAt time.Time
 
 	Tokens     Reading[[]Token]
 	Collectors Reading[[]Collector]
 	// Cluster is the cluster that stands on (environment, slug); nil if none does.
 	Cluster Reading[*Cluster]
+	// Others are collectors on the attempt's slug that enrolled with the token of another install.
+	Others Reading[[]Collector]
 	// Findings are lines of self-checks that agents posted with this attempt's tokens.
 	Findings Reading[[]Finding]
 }

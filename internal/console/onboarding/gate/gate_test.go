@@ -27,6 +27,7 @@ func facts(change func(*Facts)) Facts {
 		Collectors: Measured([]Collector{collector}, noon),
 		Cluster:    Measured(&Cluster{Ours: true, Publisher: "halden-prod", UID: "uid-1", FirstSyncAt: noon.Add(-49 * time.Minute), LastSyncAt: noon.Add(-2 * time.Minute), Nodes: 24, Namespaces: 61, Workloads: 418, Pods: 900}, noon),
 		Findings:   Measured([]Finding(nil), noon),
+		Others:     Measured([]Collector(nil), noon),
 	}
 	if change != nil {
 		change(&f)
@@ -58,6 +59,16 @@ func stranger(code, name string, at time.Time) func(*Facts) {
 func beside(name, slug string, silent time.Duration) func(*Facts) {
 	return func(f *Facts) {
 		f.Collectors.Value = append(f.Collectors.Value, Collector{Name: name, Slug: slug, Version: "0.9.0", EnrolledAt: noon.Add(-40 * time.Minute), PresenceAt: noon.Add(-silent)})
+	}
+}
+
+// holder is a collector on the slug that enrolled with the token of another install.
+func holder(change func(*Collector)) func(*Facts) {
+	return func(f *Facts) {
+		noCollector(f)
+		c := Collector{Name: "halden-prod", Slug: "halden-prod", EnrolledAt: noon.Add(-72 * time.Hour), HeartbeatAt: noon.Add(-4 * time.Second), PresenceAt: noon.Add(-9 * time.Second), Leads: true}
+		change(&c)
+		f.Others = Measured([]Collector{c}, noon)
 	}
 }
 
@@ -204,6 +215,40 @@ func stories() []story {
 		{"the other cluster went quiet", func(f *Facts) {
 			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "agent-1", Ours: true, FirstSeenAt: noon.Add(-time.Hour), SeenAt: noon.Add(-11 * time.Minute)}
 		}},
+		{"archived, and nothing came since", func(f *Facts) { f.RemovedAt = noon.Add(-5 * time.Minute); f.Cluster.Value = nil }},
+		{"archived, the collector is silent", func(f *Facts) {
+			f.RemovedAt = noon.Add(-3 * time.Hour)
+			f.Collectors.Value[0].HeartbeatAt, f.Collectors.Value[0].PresenceAt = noon.Add(-4*time.Hour), noon.Add(-4*time.Hour)
+			f.Cluster.Value = nil
+		}},
+		{"archived, and the collector publishes again", func(f *Facts) { f.RemovedAt = noon.Add(-5 * time.Minute) }},
+		{"archived, and another install has the slug", func(f *Facts) {
+			f.RemovedAt = noon.Add(-5 * time.Minute)
+			f.Cluster.Value.Ours, f.Cluster.Value.Publisher = false, "new-agent"
+		}},
+		{"archived before anything enrolled, its token dead", func(f *Facts) {
+			noCollector(f)
+			f.Tokens.Value[0].ExpiresAt, f.RemovedAt = noon.Add(-time.Hour), noon.Add(-5*time.Minute)
+		}},
+		{"an agent of an earlier install holds the slug", holder(func(*Collector) {})},
+		{"an agent of an earlier install is silent", holder(func(c *Collector) { c.HeartbeatAt, c.PresenceAt = noon.Add(-48*time.Hour), noon.Add(-48*time.Hour) })},
+		{"an agent of an earlier install is revoked", holder(func(c *Collector) { c.RevokedAt = noon.Add(-time.Hour) })},
+		{"an agent of an earlier install is released", holder(func(c *Collector) { c.ReleasedAt = noon.Add(-time.Hour) })},
+		{"an agent of an earlier install was never heard", holder(func(c *Collector) { c.HeartbeatAt, c.PresenceAt = time.Time{}, time.Time{} })},
+		{"an agent of an earlier install holds the slug, its cluster stands", func(f *Facts) {
+			stored := *f.Cluster.Value
+			holder(func(*Collector) {})(f)
+			stored.Ours = false
+			f.Cluster.Value = &stored
+		}},
+		{"archived, and the agents could not be read", func(f *Facts) {
+			f.RemovedAt, f.Cluster.Value.Ours = noon.Add(-5*time.Minute), false
+			f.Collectors = CouldNotRead[[]Collector]("the database did not answer", noon)
+		}},
+		{"agents of earlier installs unread", func(f *Facts) {
+			noCollector(f)
+			f.Others = CouldNotRead[[]Collector]("the database did not answer", noon)
+		}},
 		{"interval differs", func(f *Facts) {
 			f.SyncInterval = 90 * time.Second
 			f.Collectors.Value[0].ReportedInterval = time.Hour
@@ -301,6 +346,9 @@ func TestInvariants(t *testing.T) {
 			default:
 				fail("a sixth state")
 			}
+			if !f.RemovedAt.IsZero() && (g.State != Passed && g.State != Warning || j == 3 && !strings.Contains(g.Sentence, "removed in Console")) {
+				fail("judged although it is archived")
+			}
 			if j == 1 && g.State == Failed && slices.ContainsFunc(f.Collectors.Value, func(c Collector) bool {
 				return c.Slug == f.Slug && c.RevokedAt.IsZero() && c.ReleasedAt.IsZero() && noon.Sub(c.PresenceAt) < time.Minute
 			}) {
@@ -374,6 +422,14 @@ func randomFacts(rng *rand.Rand) Facts {
 			c.Unread = []UnreadKind{{"pods", "forbidden"}}
 		}
 		f.Cluster = Measured(c, noon)
+	}
+	var others []Collector
+	for range rng.IntN(3) {
+		others = append(others, Collector{Name: "o", Slug: "s", EnrolledAt: at(time.Hour), RevokedAt: sometimes(4, at(time.Hour)), ReleasedAt: sometimes(4, at(time.Hour)), PresenceAt: sometimes(2, at(10*time.Minute))})
+	}
+	f.Others = Measured(others, noon)
+	if maybe(20) {
+		f.RemovedAt = at(time.Hour)
 	}
 	if maybe(12) {
 		f.Tokens = CouldNotRead[[]Token]("x", noon)

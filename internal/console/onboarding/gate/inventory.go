@@ -31,6 +31,9 @@ const (
 // logCommand shows the collector's log, whichever form installed it.
 const logCommand = "kubectl -n proxima-system logs -l app.kubernetes.io/name=proxima-cluster-agent --tail=100 --prefix"
 
+// restartCommand starts the pod again, whose state goes with it unless it lies on a volume.
+const restartCommand = "kubectl -n proxima-system rollout restart deployment/proxima-cluster-agent"
+
 // Inventory judges the inventory track: does the cluster appear in Console?
 func Inventory(f Facts, now time.Time) Track {
 	token := judgeToken(f, now)
@@ -63,12 +66,18 @@ func Inventory(f Facts, now time.Time) Track {
 	for i, id := range []string{"token", "enrolled", "heartbeat", "sync"} {
 		gates[i].ID, gates[i].Number = id, i+1
 		gates[i].Title = []string{titleToken, titleEnrolled, titleHeartbeat, titleSync}[i]
+		if !f.RemovedAt.IsZero() {
+			gates[i] = archivedGate(f, gates[i], now)
+		}
 	}
 	return newTrack(inventoryOwner(f, gates), gates...)
 }
 
 // inventoryOwner names who owns the next step.
 func inventoryOwner(f Facts, gates []Gate) string {
+	if !f.RemovedAt.IsZero() {
+		return "Nobody has to act: this attempt is archived."
+	}
 	unread := f.Tokens.why() != "" || f.Collectors.why() != "" || f.Cluster.why() != ""
 	for _, g := range gates {
 		switch g.State {
@@ -124,6 +133,36 @@ func storedBefore(f Facts, now time.Time) string {
 		return ""
 	}
 	return fmt.Sprintf(" The last inventory arrived %s and is kept.", ago(now, c.LastSyncAt))
+}
+
+// archivedGate takes back what no longer holds, once the cluster was removed and the attempt archived
+// with it: nothing more is counted for it, and nothing that its gates ask for can be done. What
+// passed is still so.
+func archivedGate(f Facts, g Gate, now time.Time) Gate {
+	if g.ID != "sync" && g.State == Passed {
+		return g
+	}
+	removed := fmt.Sprintf("the cluster was removed in Console %s, at %s, and this attempt was archived with it.", ago(now, f.RemovedAt), instant(f.RemovedAt))
+	g.State, g.Action = Warning, nil
+	if g.ID != "sync" {
+		g.Sentence = "Not judged any more: " + removed
+		return g
+	}
+	g.Sentence = capital(removed) + " Its inventory went with it."
+	c := f.Cluster.Value
+	switch {
+	case f.Cluster.why() != "":
+		g.Sentence += fmt.Sprintf(" Whether a cluster %s exists now could not be read (%s).", f.Slug, f.Cluster.why())
+	case c == nil:
+		g.Action = &Action{Text: "To bring the cluster in again, record it anew; its slug is free."}
+	case c.Ours:
+		g.Sentence += fmt.Sprintf(" This attempt’s collector still published %s, which made a cluster %s anew; an archived attempt does not count it.", ago(now, c.LastSyncAt), f.Slug)
+		g.Action = &Action{Text: fmt.Sprintf("If the cluster is to be gone, uninstall its collector or revoke %s under Agents, and remove the cluster again.", orDeleted(c.Publisher)), Offer: OfferOpenCluster}
+	default:
+		g.Sentence += fmt.Sprintf(" A cluster %s exists now, published by %s.", f.Slug, orDeleted(c.Publisher))
+		g.Action = &Action{Text: "See the cluster that exists now.", Offer: OfferOpenCluster}
+	}
+	return g
 }
 
 // ---- gate 1
@@ -247,7 +286,7 @@ func judgeEnrolled(f Facts, token State, now time.Time) Gate {
 	}
 	collectors := f.Collectors.Value
 	if len(collectors) == 0 {
-		return waitingForCollector(f)
+		return waitingForCollector(f, now)
 	}
 	names := make([]string, 0, len(collectors))
 	live := 0
@@ -271,21 +310,72 @@ func judgeEnrolled(f Facts, token State, now time.Time) Gate {
 	return g
 }
 
-func waitingForCollector(f Facts) Gate {
-	s := "No collector has enrolled with this attempt’s token yet. This ends when the printed command has run and the pod has started. A token that Console does not know leaves no trace here: the pod’s log then says token_unknown."
+func waitingForCollector(f Facts, now time.Time) Gate {
+	g := Gate{State: Waiting, Sentence: "No collector has enrolled with this attempt’s token yet. "}
+	if h, ok := slugHolder(f); ok {
+		g = withHolder(g, f, h, now)
+	} else {
+		g.Sentence += "This ends when the printed command has run and the pod has started."
+	}
+	g.Sentence += " A token that Console does not know leaves no trace here: the pod’s log then says token_unknown."
 	for _, t := range f.Tokens.Value {
 		if t.Others > 0 {
-			s += " Node agents did enroll; they are not collectors."
+			g.Sentence += " Node agents did enroll; they are not collectors."
 			break
 		}
 	}
 	for _, fd := range f.Findings.Value {
 		if fd.Status == "failed" {
-			s += fmt.Sprintf(" An agent reported a failed self-check of its own (%s); see the evidence.", fd.Check)
+			g.Sentence += fmt.Sprintf(" An agent reported a failed self-check of its own (%s); see the evidence.", fd.Check)
 			break
 		}
 	}
-	return Gate{State: Waiting, Sentence: s}
+	if why := f.Others.why(); why != "" {
+		g.Sentence += fmt.Sprintf(" Whether an agent of another install holds the slug could not be read (%s).", why)
+	}
+	return g
+}
+
+// slugHolder returns the agent on the slug, heard last, that enrolled with another install's token. A
+// released one holds nothing.
+func slugHolder(f Facts) (Collector, bool) {
+	var h Collector
+	if f.Others.why() != "" {
+		return h, false
+	}
+	for _, c := range f.Others.Value {
+		if c.ReleasedAt.IsZero() && (h.Name == "" || c.heardAt().After(h.heardAt())) {
+			h = c
+		}
+	}
+	return h, h.Name != ""
+}
+
+// withHolder names an agent that never enrols again by itself, and whose record holds its name, so that
+// waiting alone may end nothing. It is not counted: only the attempt's own tokens tell whose an agent is
+//
+func withHolder(g Gate, f Facts, h Collector, now time.Time) Gate {
+	g.Sentence += fmt.Sprintf("Agent %s enrolled for slug %s %s with the token of another install, so it is not counted here", h.Name, f.Slug, ago(now, h.EnrolledAt))
+	again := fmt.Sprintf("delete the record of %s under Agents, run the printed command, and start the pod again without its old state, which on a volume has to be removed first", h.Name)
+	g.Action = &Action{Text: capital(again) + ".", Command: restartCommand}
+	const ends = " This ends when a pod has enrolled with this attempt’s token."
+	refused := " A pod of that name is refused as long as this record stands." + ends
+	switch {
+	case !h.RevokedAt.IsZero():
+		g.Sentence += fmt.Sprintf("; it was revoked %s.", ago(now, h.RevokedAt)) + refused
+	case h.present(now):
+		g.Sentence += fmt.Sprintf("; it was heard %s. It keeps its identity and does not enroll again.", ago(now, h.heardAt())) + ends
+		stands := "its next inventory makes it appear under Clusters"
+		if f.Cluster.why() == "" && f.Cluster.Value != nil {
+			stands, g.Action.Offer = "it stands under Clusters", OfferOpenCluster
+		}
+		g.Action.Text = fmt.Sprintf("If it is this same cluster, nothing is missing: %s, and this attempt may be abandoned. To install it anew, %s. If it is another cluster, record this one under another name.", stands, again)
+	case h.heardAt().IsZero():
+		g.Sentence += "; it was never heard." + refused
+	default:
+		g.Sentence += fmt.Sprintf("; it was last heard %s.", ago(now, h.heardAt())) + refused
+	}
+	return g
 }
 
 // openRefusal returns the newest refusal that no success on any of the attempt's tokens followed.

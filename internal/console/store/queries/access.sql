@@ -14,6 +14,11 @@ SELECT * FROM api_tokens WHERE user_id = $1 ORDER BY created_at DESC, id;
 UPDATE api_tokens SET revoked_at = COALESCE(revoked_at, sqlc.arg(revoked_at))
 WHERE user_id = sqlc.arg(user_id) AND id = sqlc.arg(id);
 
+-- name: RevokeAPITokensOfUser :execrows
+-- Those that still work; others stay as they ended.
+UPDATE api_tokens SET revoked_at = sqlc.arg(revoked_at)
+WHERE user_id = sqlc.arg(user_id) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > sqlc.arg(revoked_at));
+
 -- name: TouchAPIToken :exec
 UPDATE api_tokens SET last_used_at = sqlc.arg(last_used_at)
 WHERE id = sqlc.arg(id) AND (last_used_at IS NULL OR last_used_at < sqlc.arg(last_used_at));

@@ -228,6 +228,25 @@ func (q *Queries) RevokeAPIToken(ctx context.Context, arg RevokeAPITokenParams) 
 	return result.RowsAffected()
 }
 
+const revokeAPITokensOfUser = `-- name: RevokeAPITokensOfUser :execrows
+UPDATE api_tokens SET revoked_at = $1
+WHERE user_id = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $1)
+`
+
+type RevokeAPITokensOfUserParams struct {
+	RevokedAt dbtype.Time
+	UserID    string
+}
+
+// Those that still work; others stay as they ended.
+func (q *Queries) RevokeAPITokensOfUser(ctx context.Context, arg RevokeAPITokensOfUserParams) (int64, error) {
+	result, err := q.exec(ctx, q.revokeAPITokensOfUserStmt, revokeAPITokensOfUser, arg.RevokedAt, arg.UserID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const session = `-- name: Session :one
 SELECT token_hash, user_id, data, expires_at FROM sessions WHERE token_hash = $1 AND expires_at > $2
 `

@@ -234,6 +234,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.revokeAPITokenStmt, err = db.PrepareContext(ctx, revokeAPIToken); err != nil {
 		return nil, fmt.Errorf("error preparing query RevokeAPIToken: %w", err)
 	}
+	if q.revokeAPITokensOfUserStmt, err = db.PrepareContext(ctx, revokeAPITokensOfUser); err != nil {
+		return nil, fmt.Errorf("error preparing query RevokeAPITokensOfUser: %w", err)
+	}
 	if q.revokeAgentStmt, err = db.PrepareContext(ctx, revokeAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query RevokeAgent: %w", err)
 	}
@@ -658,6 +661,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing revokeAPITokenStmt: %w", cerr)
 		}
 	}
+	if q.revokeAPITokensOfUserStmt != nil {
+		if cerr := q.revokeAPITokensOfUserStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing revokeAPITokensOfUserStmt: %w", cerr)
+		}
+	}
 	if q.revokeAgentStmt != nil {
 		if cerr := q.revokeAgentStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing revokeAgentStmt: %w", cerr)
@@ -882,6 +890,7 @@ type Queries struct {
 	releaseAgentStmt              *sql.Stmt
 	renewCredentialStmt           *sql.Stmt
 	revokeAPITokenStmt            *sql.Stmt
+	revokeAPITokensOfUserStmt     *sql.Stmt
 	revokeAgentStmt               *sql.Stmt
 	revokeInstallTokenStmt        *sql.Stmt
 	revokedKeysStmt               *sql.Stmt
@@ -981,6 +990,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		releaseAgentStmt:              q.releaseAgentStmt,
 		renewCredentialStmt:           q.renewCredentialStmt,
 		revokeAPITokenStmt:            q.revokeAPITokenStmt,
+		revokeAPITokensOfUserStmt:     q.revokeAPITokensOfUserStmt,
 		revokeAgentStmt:               q.revokeAgentStmt,
 		revokeInstallTokenStmt:        q.revokeInstallTokenStmt,
 		revokedKeysStmt:               q.revokedKeysStmt,

@@ -216,6 +216,9 @@ func (w *World) attempts(before func(time.Duration) time.Time) {
 	abandoned := w.Attempts["ob_waiting"]
 	abandoned.Attempt.ID, abandoned.Attempt.AbandonedAt, abandoned.Attempt.Slug = "ob_abandoned", before(3*time.Hour), "halden-old"
 	w.Attempts["ob_abandoned"] = abandoned
+	archived := w.Attempts["ob_new"]
+	archived.Attempt.ID, archived.Attempt.ArchivedAt, archived.Attempt.Slug = "ob_archived", before(5*time.Minute), "halden-gone"
+	w.Attempts["ob_archived"] = archived
 }
 
 // Titles are the gates of the inventory track.

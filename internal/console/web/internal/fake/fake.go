@@ -239,7 +239,7 @@ func (o Onboarding) List(_ context.Context, _ access.Principal, _ string, unfini
 	defer o.Unlock()
 	var out []onboarding.Attempt
 	for _, s := range o.Attempts {
-		if !unfinished || s.Attempt.AbandonedAt.IsZero() && s.Attempt.InventoryDoneAt.IsZero() {
+		if !unfinished || s.Attempt.AbandonedAt.IsZero() && s.Attempt.ArchivedAt.IsZero() && s.Attempt.InventoryDoneAt.IsZero() {
 			out = append(out, s.Attempt)
 		}
 	}
