@@ -12,6 +12,7 @@ CREATE TABLE clusters (
     agent_id        TEXT NOT NULL, -- no foreign key: the row outlives its publisher
     epoch           BIGINT NOT NULL,
     sync_number     BIGINT NOT NULL,
+    partly_applied  BOOLEAN NOT NULL, -- that sync was too large for one transaction and is not stored whole yet
     first_sync_at   BIGINT,
     last_sync_at    BIGINT,
     collected_at    BIGINT,

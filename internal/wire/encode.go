@@ -18,8 +18,12 @@ const (
 	MaxInventory = 96 << 20
 	// MaxMessage is the largest message of any other kind, in bytes.
 	MaxMessage = 64 << 10
-	// MaxObjects is the largest number of objects in one list of an inventory.
-	MaxObjects = 100_000
+	// MaxObject is the longest JSON of one object, in bytes. No API server stores objects of 1.5 MiB, and an
+	// inventory has but a part of each.
+	MaxObject = 1 << 20
+	// MaxObjects is the largest number of objects in one list of an inventory, MaxAllObjects in all of them.
+	MaxObjects    = 100_000
+	MaxAllObjects = 200_000
 	// MaxOrder is the largest epoch or sync number: there is always a greater one to hand out.
 	MaxOrder = 1 << 53
 	// MaxName is the longest name, slug, UID or reason, in bytes.
@@ -87,35 +91,6 @@ func writeList[T any](w io.Writer, name string, list []T) error {
 	}
 	_, err := io.WriteString(w, "]")
 	return err
-}
-
-// DecodeInventory reads what EncodeInventory wrote. It holds the message to the limits of this package
-// and answers ErrMalformed for anything else.
-func DecodeInventory(data []byte) (*Inventory, error) {
-	if len(data) > MaxPayload {
-		return nil, fmt.Errorf("%w: inventory has %d bytes, %d are allowed", ErrMalformed, len(data), MaxPayload)
-	}
-	zr, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxInventory), zstd.WithDecoderMaxWindow(8<<20))
-	if err != nil {
-		return nil, fmt.Errorf("%w: inventory: %w", ErrMalformed, err)
-	}
-	defer zr.Close()
-	limited := &io.LimitedReader{R: zr, N: MaxInventory + 1}
-	dec := json.NewDecoder(limited)
-	var inv Inventory
-	if err := dec.Decode(&inv); err != nil {
-		if limited.N <= 0 {
-			return nil, fmt.Errorf("%w: inventory is larger than %d bytes after decompression", ErrMalformed, MaxInventory)
-		}
-		return nil, fmt.Errorf("%w: inventory: %w", ErrMalformed, err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: inventory: bytes after the end", ErrMalformed)
-	}
-	if err := inv.Validate(); err != nil {
-		return nil, err
-	}
-	return &inv, nil
 }
 
 // Decode reads a small JSON message, such as a Heartbeat, into v, and answers ErrMalformed where it

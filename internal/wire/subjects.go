@@ -5,7 +5,8 @@
 // All subjects end in the agent's id, which the agent's credential names literally, so an agent can
 // neither publish nor read under the id of another:
 //
-//	inventory.<id>   agent → console  Inventory, zstd JSON, JetStream, last message per subject kept
+//	inventory.<id>   agent → console  Inventory, zstd JSON, JetStream, last message per subject kept;
+//	                                  once stored, its headers come back on _INBOX.<id>.stored
 //	heartbeat.<id>   agent → console  Heartbeat, the leader alone
 //	status.<id>      agent → console  Status, every replica: presence, not a heartbeat
 //	config.<id>      agent → console  request: ConfigRequest, answered by ConfigReply
@@ -25,6 +26,14 @@ const StreamInventory = "INVENTORY"
 
 // InventorySubject is where agent id publishes its inventory.
 func InventorySubject(id string) string { return "inventory." + id }
+
+// HeaderSync is the header of a published inventory that names its epoch and sync number, so that the
+// agent knows it again on StoredSubject.
+const HeaderSync = "Proxima-Sync"
+
+// StoredSubject is where the stream says to agent id that it stored an inventory. The stream sends no
+// acknowledgements otherwise: they go to whatever subject the publisher names, with the server's rights.
+func StoredSubject(id string) string { return InboxPrefix(id) + ".stored" }
 
 // HeartbeatSubject is where agent id publishes heartbeats while it leads.
 func HeartbeatSubject(id string) string { return "heartbeat." + id }

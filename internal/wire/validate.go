@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Validate holds an inventory to this package's limits: what the database could not store, or what no
-// API server would have answered, is refused as a whole with ErrMalformed.
-func (inv *Inventory) Validate() error {
+// validate holds an inventory without its lists to this package's limits: what the database could not
+// store, or what no API server would have answered, is refused as a whole with ErrMalformed.
+func (inv *Inventory) validate() error {
 	switch {
 	case inv.Epoch < 1 || inv.Sync < 1 || inv.Epoch > MaxOrder || inv.Sync > MaxOrder:
 		return fmt.Errorf("%w: inventory has epoch %d and sync %d, both go from 1 to %d", ErrMalformed, inv.Epoch, inv.Sync, int64(MaxOrder))
@@ -35,32 +35,17 @@ func (inv *Inventory) Validate() error {
 			return err
 		}
 	}
-	return firstError(
-		checkList(KindNodes, inv.Nodes, func(n *Node) *Meta { return &n.Meta }),
-		checkList(KindNamespaces, inv.Namespaces, func(n *Namespace) *Meta { return &n.Meta }),
-		checkList("workloads", inv.Workloads, func(w *Workload) *Meta { return &w.Meta }),
-		checkList(KindPods, inv.Pods, func(p *Pod) *Meta { return &p.Meta }),
-		checkList(KindServices, inv.Services, func(s *Service) *Meta { return &s.Meta }),
-		checkList(KindEvents, inv.Events, func(e *Event) *Meta { return &e.Meta }),
-	)
+	return nil
 }
 
-func checkList[T any](kind Kind, list []T, meta func(*T) *Meta) error {
-	if len(list) > MaxObjects {
-		return fmt.Errorf("%w: %s has %d objects, %d are allowed", ErrMalformed, kind, len(list), MaxObjects)
+// validate is the same for what the object with this number in its list has.
+func (m *Meta) validate(kind Kind, number int) error {
+	if m.Name == "" {
+		return fmt.Errorf("%w: %s: object %d has no name", ErrMalformed, kind, number)
 	}
-	for i := range list {
-		m := meta(&list[i])
-		if m.Name == "" {
-			return fmt.Errorf("%w: %s: object %d has no name", ErrMalformed, kind, i)
-		}
-		for _, s := range []string{m.Name, m.Namespace, m.UID} {
-			if err := checkText(string(kind), s, MaxName); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return firstError(
+		checkText(string(kind), m.Name, MaxName), checkText(string(kind), m.Namespace, MaxName), checkText(string(kind), m.UID, MaxName),
+	)
 }
 
 // checkText refuses what PostgreSQL would not store: NUL, and text that is not UTF-8.

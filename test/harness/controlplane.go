@@ -476,20 +476,20 @@ func (c *ControlPlane) run(ctx context.Context, stdin, path string, args ...stri
 // Pause freezes the API server (SIGSTOP): connections stay open and nothing is
 // answered.
 func (c *ControlPlane) Pause() error {
-	return c.signalAPIServer(syscall.SIGSTOP)
+	return c.withAPIServer((*Process).Pause)
 }
 
 // Resume lets a paused API server go on.
 func (c *ControlPlane) Resume() error {
-	return c.signalAPIServer(syscall.SIGCONT)
+	return c.withAPIServer((*Process).Resume)
 }
 
-func (c *ControlPlane) signalAPIServer(sig syscall.Signal) error {
+func (c *ControlPlane) withAPIServer(act func(*Process) error) error {
 	p := c.Component("kube-apiserver")
 	if p == nil {
 		return errors.New("the API server does not run: StartAPIServer first")
 	}
-	return p.Signal(sig)
+	return act(p)
 }
 
 // StopAPIServer ends the API server at once, as a crash would: connections break,

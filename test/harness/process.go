@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net/http"
 	"os"
@@ -27,6 +28,8 @@ const (
 	pollEvery = 25 * time.Millisecond
 	// stopGrace is how long a process may take to end after SIGTERM.
 	stopGrace = 15 * time.Second
+	// pauseLimit bounds the wait for threads to stand still.
+	pauseLimit = 5 * time.Second
 	// tailLines is how much of a log an error carries.
 	tailLines = 25
 )
@@ -187,6 +190,63 @@ func (p *Process) Signal(sig os.Signal) error {
 		return fmt.Errorf("signal %v to %s: %w", sig, p.name, err)
 	}
 	return nil
+}
+
+// Pause freezes the process (SIGSTOP) and returns once each of its threads stands still: until then one of
+// them may go on and answer.
+func (p *Process) Pause() error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(pauseLimit); ; time.Sleep(time.Millisecond) {
+		stopped, err := p.stopped()
+		switch {
+		case err != nil:
+			return fmt.Errorf("pause %s: %w", p.name, err)
+		case stopped:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("pause %s: its threads still run after %v", p.name, pauseLimit)
+		}
+	}
+}
+
+// stopped reports whether every thread is stopped (proc(5), the third field of stat).
+func (p *Process) stopped() (bool, error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.PID()))
+	if err != nil || len(threads) == 0 {
+		return false, errors.Join(err, p.ended())
+	}
+	for _, path := range threads {
+		stat, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		if !bytes.Contains(stat, []byte(") T ")) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Resume lets a paused process go on.
+func (p *Process) Resume() error { return p.Signal(syscall.SIGCONT) }
+
+// PeakMemory is the most resident memory that the process had so far, in bytes (VmHWM of proc(5)).
+func (p *Process) PeakMemory() (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	var kib int64
+	if _, err := fmt.Sscanf(rest, "%d kB", &kib); err != nil {
+		return 0, fmt.Errorf("peak memory of %s: %w", p.name, err)
+	}
+	return kib << 10, nil
 }
 
 // Kill ends the process by SIGKILL and waits until it is gone. Its exit status is

@@ -278,21 +278,25 @@ type Cluster struct {
 	Counts     Counts            `json:"counts"`
 
 	// Dropped Inventories that were not applied.
-	Dropped         int64       `json:"dropped"`
-	DroppedAt       *time.Time  `json:"droppedAt,omitempty"`
-	DroppedReason   *string     `json:"droppedReason,omitempty"`
-	EnrolledAt      *time.Time  `json:"enrolledAt,omitempty"`
-	EnvironmentID   string      `json:"environmentID"`
-	EnvironmentName string      `json:"environmentName"`
-	FirstSyncAt     time.Time   `json:"firstSyncAt"`
-	HeartbeatAt     *time.Time  `json:"heartbeatAt,omitempty"`
-	ID              string      `json:"id"`
-	Kinds           []KindState `json:"kinds"`
-	LastSyncAt      time.Time   `json:"lastSyncAt"`
-	Name            string      `json:"name"`
-	Platform        *string     `json:"platform,omitempty"`
-	Provider        *string     `json:"provider,omitempty"`
-	Slug            string      `json:"slug"`
+	Dropped   int64      `json:"dropped"`
+	DroppedAt *time.Time `json:"droppedAt,omitempty"`
+
+	// DroppedReason Why the last of them was not: older, epoch_ahead or other_cluster.
+	DroppedReason   *string    `json:"droppedReason,omitempty"`
+	EnrolledAt      *time.Time `json:"enrolledAt,omitempty"`
+	EnvironmentID   string     `json:"environmentID"`
+	EnvironmentName string     `json:"environmentName"`
+
+	// FirstSyncAt Absent until an inventory is stored whole.
+	FirstSyncAt *time.Time  `json:"firstSyncAt,omitempty"`
+	HeartbeatAt *time.Time  `json:"heartbeatAt,omitempty"`
+	ID          string      `json:"id"`
+	Kinds       []KindState `json:"kinds"`
+	LastSyncAt  *time.Time  `json:"lastSyncAt,omitempty"`
+	Name        string      `json:"name"`
+	Platform    *string     `json:"platform,omitempty"`
+	Provider    *string     `json:"provider,omitempty"`
+	Slug        string      `json:"slug"`
 
 	// UID UID of the namespace kube-system.
 	UID     string  `json:"uid"`

@@ -118,7 +118,10 @@ func (c *console) startNATS() {
 	c.nc = must(nats.Connect(ns.ClientURL(), nats.UserJWT(func() (string, error) { return token, nil }, user.Sign)))
 	c.t.Cleanup(c.nc.Close)
 	c.js = must(jetstream.New(c.nc))
-	must(c.js.CreateStream(context.Background(), jetstream.StreamConfig{Name: wire.StreamInventory, Subjects: []string{"inventory.*"}, MaxMsgsPerSubject: 1, AllowDirect: true}))
+	must(c.js.CreateStream(context.Background(), jetstream.StreamConfig{
+		Name: wire.StreamInventory, Subjects: []string{"inventory.*"}, MaxMsgsPerSubject: 1, AllowDirect: true, NoAck: true,
+		RePublish: &jetstream.RePublish{Source: "inventory.*", Destination: wire.StoredSubject("{{wildcard(1)}}"), HeadersOnly: true},
+	}))
 	must(c.nc.Subscribe("config.*", func(m *nats.Msg) {
 		c.locked(func() { c.epoch++ })
 		body := must(json.Marshal(wire.ConfigReply{Epoch: c.epoch}))

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"prxm.uz/proxima/internal/agent/collector"
 	"prxm.uz/proxima/internal/clock"
@@ -188,20 +187,22 @@ func (a *agent) publishInventory(ctx context.Context, c *collector.Collector, nu
 	return inv, len(payload), a.publish(ctx, nc, number, payload)
 }
 
-// publish hands the inventory to JetStream and waits until it is stored. The message id makes a second
-// try after a lost acknowledgement harmless.
+// publish hands the inventory to JetStream and waits until it is stored, which the stream tells on a
+// subject of this agent. Storing it twice after a lost answer does no harm.
 func (a *agent) publish(ctx context.Context, nc *nats.Conn, number int64, payload []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return fmt.Errorf("jetstream: %w", err)
-	}
 	id := a.creds.get().AgentID
+	stored, err := nc.SubscribeSync(wire.StoredSubject(id))
+	if err != nil {
+		return fmt.Errorf("listen for what is stored: %w", err)
+	}
+	defer func() { _ = stored.Unsubscribe() }() // fails only where the connection is closed
+	msg := nats.NewMsg(wire.InventorySubject(id))
+	msg.Data = payload
+	msg.Header.Set(wire.HeaderSync, fmt.Sprintf("%d-%d", a.getEpoch(), number))
 	for try := 1; ; try++ {
-		attempt, cancel := context.WithTimeout(ctx, requestTimeout)
-		_, err = js.Publish(attempt, wire.InventorySubject(id), payload, jetstream.WithMsgID(fmt.Sprintf("%s-%d-%d", id, a.getEpoch(), number)))
-		cancel()
+		err = publishOnce(ctx, nc, stored, msg)
 		if err == nil {
 			return nil
 		}
@@ -210,6 +211,25 @@ func (a *agent) publish(ctx context.Context, nc *nats.Conn, number int64, payloa
 		}
 		if err := a.clock.Sleep(ctx, time.Second); err != nil {
 			return err
+		}
+	}
+}
+
+func publishOnce(ctx context.Context, nc *nats.Conn, stored *nats.Subscription, msg *nats.Msg) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if err := nc.PublishMsg(msg); err != nil {
+		return err
+	}
+	for {
+		answer, err := stored.NextMsgWithContext(ctx)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			return fmt.Errorf("the stream %s on the NATS server did not say that it is stored", wire.StreamInventory)
+		case err != nil:
+			return err
+		case answer.Header.Get(wire.HeaderSync) == msg.Header.Get(wire.HeaderSync):
+			return nil
 		}
 	}
 }

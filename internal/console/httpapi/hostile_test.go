@@ -226,7 +226,7 @@ func TestInnerTextStaysInside(t *testing.T) {
 
 func TestEveryKindHasAStatus(t *testing.T) {
 	for kind := 1; kind <= 10; kind++ {
-		if status := httpapi.StatusOf(problem.Kind(kind)); status == 500 {
+		if status := problem.Kind(kind).Status(); status == 500 {
 			t.Errorf("kind %d has no status", kind)
 		}
 	}

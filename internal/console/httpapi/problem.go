@@ -16,33 +16,6 @@ import (
 // statusClientGone is written where the client has left: nobody reads it, logs may.
 const statusClientGone = 499
 
-// StatusOf is the one mapping of kinds to HTTP statuses.
-func StatusOf(kind problem.Kind) int {
-	switch kind {
-	case problem.Invalid:
-		return http.StatusBadRequest
-	case problem.Unauthenticated:
-		return http.StatusUnauthorized
-	case problem.Forbidden:
-		return http.StatusForbidden
-	case problem.NotFound:
-		return http.StatusNotFound
-	case problem.Conflict:
-		return http.StatusConflict
-	case problem.TooLarge:
-		return http.StatusRequestEntityTooLarge
-	case problem.Unprocessable:
-		return http.StatusUnprocessableEntity
-	case problem.TooOld:
-		return http.StatusUpgradeRequired
-	case problem.TooMany:
-		return http.StatusTooManyRequests
-	case problem.Unavailable:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
-}
-
 // inputError is a request that the contract refuses, with every fault that was found.
 type inputError struct {
 	problem *problem.Error
@@ -88,7 +61,7 @@ func (f refuser) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		})
 		return
 	}
-	status := StatusOf(e.Kind)
+	status := e.Kind.Status()
 	if e.Err != nil {
 		f.logger.InfoContext(ctx, "request refused", "code", e.Code, "path", r.URL.Path, "error", e.Err)
 	}

@@ -165,7 +165,7 @@ func cluster(c inventory.Cluster) api.Cluster {
 	out := api.Cluster{
 		ID: c.ID, ClientID: c.ClientID, ClientName: c.ClientName, EnvironmentID: c.EnvironmentID, EnvironmentName: c.EnvironmentName,
 		Slug: c.Slug, Name: c.Name, UID: c.UID, Version: text(c.Version), Platform: text(c.Platform), Provider: text(c.Provider),
-		AgentID: text(c.AgentID), AgentName: text(c.AgentName), FirstSyncAt: c.FirstSyncAt.UTC(), LastSyncAt: c.LastSyncAt.UTC(),
+		AgentID: text(c.AgentID), AgentName: text(c.AgentName), FirstSyncAt: at(c.FirstSyncAt), LastSyncAt: at(c.LastSyncAt),
 		Collectors: c.Collectors, EnrolledAt: at(c.EnrolledAt), HeartbeatAt: at(c.HeartbeatAt), Kinds: each(c.Kinds, kind),
 		Counts:  counts(c.Counts),
 		Dropped: c.Dropped, DroppedAt: at(c.DroppedAt), DroppedReason: text(c.DroppedReason),

@@ -4,15 +4,14 @@ import (
 	"slices"
 	"time"
 
-	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/wire"
 )
 
 // diff compares an inventory with the stored hashes. Rows that are equal are not written; rows that
 // vanished are deleted, unless their kind was unread (its rows stay as they are) or its list was cut
 // (they are marked unseen, and go once they were unseen for KeepUnseen).
-func diff(c Cluster, a fleet.Agent, inv *wire.Inventory, rows []Object, stored map[Key]Stored, receivedAt time.Time) Change {
-	ch := Change{UnseenSince: receivedAt}
+func diff(c Cluster, inv *wire.Inventory, rows []Object, stored map[Key]Stored, receivedAt time.Time) Change {
+	ch := Change{ClusterID: c.ID, UnseenSince: receivedAt}
 	seen := make(map[Key]bool, len(rows))
 	for _, o := range rows {
 		if seen[o.Key] {
@@ -52,9 +51,27 @@ func diff(c Cluster, a fleet.Agent, inv *wire.Inventory, rows []Object, stored m
 			ch.Unseen = append(ch.Unseen, k)
 		}
 	}
-	ch.Cluster = synced(c, a, inv, receivedAt)
-	ch.Cluster.Counts = counts(seen, stored, ch.Delete)
+	ch.Counts = counts(seen, stored, ch.Delete)
 	return ch
+}
+
+func (ch *Change) empty() bool {
+	return len(ch.Upsert)+len(ch.Delete)+len(ch.Unseen)+len(ch.Clear) == 0
+}
+
+// cut takes a part of at most n rows off the change.
+func (ch *Change) cut(n int) Change {
+	part := Change{ClusterID: ch.ClusterID, UnseenSince: ch.UnseenSince, Counts: ch.Counts}
+	part.Upsert, ch.Upsert, n = cut(ch.Upsert, n)
+	part.Delete, ch.Delete, n = cut(ch.Delete, n)
+	part.Unseen, ch.Unseen, n = cut(ch.Unseen, n)
+	part.Clear, ch.Clear, _ = cut(ch.Clear, n)
+	return part
+}
+
+func cut[T any](list []T, n int) (part, rest []T, left int) {
+	k := min(n, len(list))
+	return list[:k], list[k:], n - k
 }
 
 // unseenFor is zero for a row that was in the last list.
@@ -63,23 +80,6 @@ func (s Stored) unseenFor(now time.Time) time.Duration {
 		return 0
 	}
 	return now.Sub(s.UnseenSince)
-}
-
-// synced is the cluster after a sync, but for its counts.
-func synced(c Cluster, a fleet.Agent, inv *wire.Inventory, receivedAt time.Time) Cluster {
-	c.Epoch, c.Sync, c.AgentID = inv.Epoch, inv.Sync, a.ID
-	c.LastSyncAt, c.CollectedAt = receivedAt, inv.CollectedAt
-	if inv.ClusterName != "" {
-		c.Name = inv.ClusterName
-	}
-	if inv.Cluster.Version != "" {
-		c.Version, c.Platform, c.Provider = inv.Cluster.Version, inv.Cluster.Platform, inv.Cluster.Provider
-	}
-	c.Kinds = kindStates(c.Kinds, inv.Kinds, receivedAt)
-	if c.Conflict.UID == c.UID {
-		c.Conflict = Conflict{}
-	}
-	return c
 }
 
 // kindOf names the list of an inventory that a stored object comes from.

@@ -33,9 +33,12 @@ type Cluster struct {
 	AgentName string
 	Epoch     int64
 	Sync      int64
+	// PartlyApplied says that the objects of this sync are stored in part: it is being stored, or will be
+	// when its message comes again. The times and counts are those of the sync before.
+	PartlyApplied bool
 
-	FirstSyncAt time.Time // received
-	LastSyncAt  time.Time // received
+	FirstSyncAt time.Time // received; zero until a sync is stored whole
+	LastSyncAt  time.Time // the same
 	CollectedAt time.Time // by the agent's clock
 
 	Version  string
@@ -175,11 +178,13 @@ type ClusterQuery struct {
 	Offset        int
 }
 
-// Change is what one inventory does to the stored rows of a cluster.
+// Change is what one inventory, or a part of it, does to the stored rows of a cluster.
 type Change struct {
-	Cluster Cluster
-	Upsert  []Object
-	Delete  []Key
+	ClusterID string
+	// Counts are those of the whole inventory once it is stored.
+	Counts Counts
+	Upsert []Object
+	Delete []Key
 	// Unseen are marked as missing since the given time; Seen again are cleared by Upsert or Clear.
 	Unseen      []Key
 	UnseenSince time.Time
@@ -203,6 +208,8 @@ type Tx interface {
 	ApplyObjects(ctx context.Context, ch Change) error
 	// NextEpoch counts up the epoch of (environment, slug), to least if it is below, and returns it.
 	NextEpoch(ctx context.Context, environmentID, slug string, least int64) (int64, error)
+	// LastEpoch is what NextEpoch returned last; zero if it was never called.
+	LastEpoch(ctx context.Context, environmentID, slug string) (int64, error)
 	// CollectorsOf lists the collectors that enrolled for (environment, slug).
 	CollectorsOf(ctx context.Context, environmentID, slug string) ([]fleet.Agent, error)
 	// DeleteCluster also archives the attempt on its (environment, slug).

@@ -11,47 +11,52 @@ import (
 	"prxm.uz/proxima/internal/wire"
 )
 
-// objectsOf turns an inventory's lists into rows.
-func objectsOf(inv *wire.Inventory) ([]Object, error) {
-	n := len(inv.Nodes) + len(inv.Namespaces) + len(inv.Workloads) + len(inv.Pods) + len(inv.Services) + len(inv.Events)
-	b := builder{out: make([]Object, 0, n)}
-	for i := range inv.Nodes {
-		b.add(nodeObject(&inv.Nodes[i]), &inv.Nodes[i])
-	}
-	for i := range inv.Namespaces {
-		b.add(namespaceObject(&inv.Namespaces[i]), &inv.Namespaces[i])
-	}
-	for i := range inv.Workloads {
-		b.add(workloadObject(&inv.Workloads[i]), &inv.Workloads[i])
-	}
-	for i := range inv.Pods {
-		b.add(podObject(&inv.Pods[i]), &inv.Pods[i])
-	}
-	for i := range inv.Services {
-		b.add(serviceObject(&inv.Services[i]), &inv.Services[i])
-	}
-	for i := range inv.Events {
-		b.add(eventObject(&inv.Events[i]), &inv.Events[i])
-	}
-	return b.out, b.err
+// read turns a message into the inventory without its lists, and their objects as rows.
+func read(data []byte) (*wire.Inventory, []Object, error) {
+	var b builder
+	inv, err := wire.ReadInventory(data, b.take)
+	return inv, b.out, err
 }
 
 type builder struct {
-	out []Object
-	err error
+	out   []Object
+	bytes int // of all bodies
 }
 
-func (b *builder) add(o Object, whole any) {
+func (b *builder) take(whole any) error {
+	switch whole := whole.(type) {
+	case *wire.Node:
+		return b.add(nodeObject(whole), whole)
+	case *wire.Namespace:
+		return b.add(namespaceObject(whole), whole)
+	case *wire.Workload:
+		return b.add(workloadObject(whole), whole)
+	case *wire.Pod:
+		return b.add(podObject(whole), whole)
+	case *wire.Service:
+		return b.add(serviceObject(whole), whole)
+	case *wire.Event:
+		return b.add(eventObject(whole), whole)
+	}
+	return fmt.Errorf("no row is made of %T", whole)
+}
+
+// add holds all bodies to what an agent, which writes them in the same form, could have sent: a text of
+// empty objects grows many times when written out.
+func (b *builder) add(o Object, whole any) error {
 	body, err := json.Marshal(whole)
-	if err != nil && b.err == nil {
-		b.err = fmt.Errorf("%w: %s %s: %w", wire.ErrMalformed, o.Section, o.Name, err)
-		return
+	if err != nil {
+		return fmt.Errorf("%w: %s %s: %w", wire.ErrMalformed, o.Section, o.Name, err)
+	}
+	if b.bytes += len(body); b.bytes > wire.MaxInventory {
+		return fmt.Errorf("%w: the objects are larger than %d bytes", wire.ErrMalformed, wire.MaxInventory)
 	}
 	o.Body = body
 	sum := sha256.Sum256(body)
 	copy(o.Hash[:], sum[:])
 	o.State, o.Node, o.Owner = column(o.State), column(o.Node), column(o.Owner)
 	b.out = append(b.out, o)
+	return nil
 }
 
 // column makes a text fit for a column of either database: no NUL, valid UTF-8, at most 253 bytes.

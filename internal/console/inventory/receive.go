@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/console/fleet"
-	"prxm.uz/proxima/internal/console/id"
-	"prxm.uz/proxima/internal/wire"
 )
 
 // KeepUnseen is how long an object stays that is missing from lists which were cut: it is not known
@@ -56,8 +53,23 @@ const (
 	DropNotCollector = "not_a_collector"
 	DropOtherSlug    = "other_slug"
 	DropOlder        = "older"
+	DropEpochAhead   = "epoch_ahead"
 	DropOtherCluster = "other_cluster"
 )
+
+// DropSentence says what a reason means, for the page of the cluster that counts it; the reason itself for
+// one that is unknown.
+func DropSentence(reason string) string {
+	switch reason {
+	case DropOlder:
+		return "It is older than what is stored, as the last words of a collector that another one took over from are. If it goes on, restart the collector: it then asks for its place in the order anew."
+	case DropEpochAhead:
+		return "It claims a place in the order far beyond any that this Console gave out, which no collector of ours does. Find out what runs under that agent’s name, and revoke it."
+	case DropOtherCluster:
+		return "It describes another cluster: its kube-system namespace has another UID."
+	}
+	return reason
+}
 
 // NextEpoch hands out the next epoch of the cluster that the agent belongs to. Only a collector
 // that is not revoked gets one, and only for the slug it enrolled with.
@@ -98,7 +110,7 @@ func (s *Service) Receive(ctx context.Context, agentID string, data []byte, rece
 	case a.Type != fleet.TypeCollector:
 		return s.drop(ctx, agentID, DropNotCollector)
 	}
-	inv, err := wire.DecodeInventory(data)
+	inv, rows, err := read(data)
 	if err != nil {
 		return err
 	}
@@ -106,11 +118,7 @@ func (s *Service) Receive(ctx context.Context, agentID string, data []byte, rece
 	if inv.ClusterSlug != a.ClusterSlug {
 		return s.drop(ctx, agentID, DropOtherSlug)
 	}
-	rows, err := objectsOf(inv)
-	if err != nil {
-		return err
-	}
-	written, reason, err := s.apply(ctx, a, inv, rows, receivedAt)
+	written, reason, err := s.apply(ctx, arrival{agent: a, inv: inv, rows: rows, at: receivedAt})
 	switch {
 	case err != nil:
 		return err
@@ -141,88 +149,4 @@ func (s *Service) drop(ctx context.Context, agentID, reason string) error {
 	s.Logger.WarnContext(ctx, "inventory dropped", "agent", agentID, "reason", reason)
 	s.Observer.InventoryDropped(reason)
 	return nil
-}
-
-// apply stores an inventory in one transaction. The hashes of what is stored are read before it, so
-// that the transaction is short; that is safe, since every sync of this cluster changes its row, and
-// the row's (epoch, sync) is compared again inside.
-func (s *Service) apply(ctx context.Context, a fleet.Agent, inv *wire.Inventory, rows []Object, receivedAt time.Time) (written int, reason string, err error) {
-	before, err := s.Store.ClusterBySlug(ctx, a.EnvironmentID, a.ClusterSlug)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return 0, "", fmt.Errorf("find the cluster: %w", err)
-	}
-	stored := map[Key]Stored{}
-	if err == nil {
-		if stored, err = s.Store.Hashes(ctx, before.ID); err != nil {
-			return 0, "", fmt.Errorf("read the stored hashes: %w", err)
-		}
-	}
-	err = s.Store.InTx(ctx, func(tx Tx) error {
-		written, reason = 0, ""
-		c, err := unmoved(ctx, tx, before, a, inv, receivedAt)
-		switch {
-		case err != nil:
-			return err
-		case c.UID != inv.ClusterUID:
-			reason = DropOtherCluster
-			return tx.UpdateCluster(ctx, withConflict(c, a, inv, receivedAt))
-		case inv.Epoch < c.Epoch || inv.Epoch == c.Epoch && inv.Sync <= c.Sync:
-			if inv.Epoch == c.Epoch && inv.Sync == c.Sync && c.AgentID == a.ID {
-				return nil // the same message again: it is stored
-			}
-			reason = DropOlder
-			c.Dropped, c.DroppedAt, c.DroppedReason = c.Dropped+1, receivedAt, reason
-			return tx.UpdateCluster(ctx, c)
-		}
-		change := diff(c, a, inv, rows, stored, receivedAt)
-		written = len(change.Upsert) + len(change.Delete)
-		if err := tx.ApplyObjects(ctx, change); err != nil {
-			return fmt.Errorf("store the objects: %w", err)
-		}
-		if err := tx.UpdateCluster(ctx, change.Cluster); err != nil {
-			return fmt.Errorf("store the sync: %w", err)
-		}
-		return nil
-	})
-	return written, reason, err
-}
-
-// unmoved reads the cluster again within the transaction, and stores a new one where there was none before.
-func unmoved(ctx context.Context, tx Tx, before Cluster, a fleet.Agent, inv *wire.Inventory, receivedAt time.Time) (Cluster, error) {
-	c, err := tx.ClusterBySlug(ctx, a.EnvironmentID, a.ClusterSlug)
-	switch {
-	case errors.Is(err, ErrNotFound) && before.ID != "":
-		return c, errMoved // removed meanwhile: the hashes that were read are of rows that are gone
-	case errors.Is(err, ErrNotFound):
-		c = newCluster(a, inv, receivedAt)
-		if err := tx.InsertCluster(ctx, c); err != nil {
-			return c, fmt.Errorf("store the cluster: %w", err)
-		}
-	case err != nil:
-		return c, fmt.Errorf("find the cluster: %w", err)
-	case c.ID != before.ID || c.Epoch != before.Epoch || c.Sync != before.Sync:
-		return c, errMoved
-	}
-	return c, nil
-}
-
-// errMoved means that another inventory of the cluster was stored between reading the hashes and the
-// transaction; the message is delivered again.
-var errMoved = errors.New("the cluster changed meanwhile; deliver the inventory again")
-
-func newCluster(a fleet.Agent, inv *wire.Inventory, receivedAt time.Time) Cluster {
-	return Cluster{
-		ID: id.New("cls"), ClientID: a.ClientID, EnvironmentID: a.EnvironmentID, Slug: a.ClusterSlug,
-		Name: cmp.Or(inv.ClusterName, a.ClusterSlug), UID: inv.ClusterUID, AgentID: a.ID, FirstSyncAt: receivedAt, LastSyncAt: receivedAt,
-	}
-}
-
-// withConflict notes an inventory with another fingerprint. Nothing else of it is stored.
-func withConflict(c Cluster, a fleet.Agent, inv *wire.Inventory, receivedAt time.Time) Cluster {
-	if c.Conflict.UID != inv.ClusterUID || c.Conflict.SeenAt.IsZero() {
-		c.Conflict.FirstSeenAt = receivedAt
-	}
-	c.Conflict.UID, c.Conflict.AgentID, c.Conflict.SeenAt = inv.ClusterUID, a.ID, receivedAt
-	c.Dropped, c.DroppedAt, c.DroppedReason = c.Dropped+1, receivedAt, DropOtherCluster
-	return c
 }

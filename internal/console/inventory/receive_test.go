@@ -258,6 +258,7 @@ func TestTheOrderOfInventories(t *testing.T) {
 		"a gap":                           {"a", 3, 60, true, 0},
 		"the next epoch":                  {"b", 4, 1, true, 0},
 		"a later epoch":                   {"b", 9, 9, true, 0},
+		"an epoch after a restore":        {"b", 1_000_003, 1, true, 0},
 		"the same again":                  {"a", 3, 5, false, 0},
 		"the same pair of another agent":  {"b", 3, 5, false, 1},
 		"an older sync":                   {"a", 3, 4, false, 1},
@@ -292,6 +293,137 @@ func TestTheOrderOfInventories(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An epoch that console never gave out must not use up those that it can.
+func TestEpochsFarAheadAreDropped(t *testing.T) {
+	atDesks(t, func(t *testing.T, d *desk) {
+		for _, epoch := range []int64{1_000_001, wire.MaxOrder} {
+			d.drops("b", at(epoch, 1, house()), inventory.DropEpochAhead)
+		}
+		d.missing("alpha")
+		d.applied("a", at(3, 1, house()), 12)
+		for _, epoch := range []int64{1_000_004, wire.MaxOrder} {
+			d.drops("b", at(epoch, wire.MaxOrder, house()), inventory.DropEpochAhead)
+		}
+		if c := d.cluster("alpha"); c.Epoch != 3 || c.Dropped != 2 || c.DroppedReason != inventory.DropEpochAhead || !c.DroppedAt.Equal(d.clock.Now()) {
+			t.Errorf("%+v", c)
+		}
+		if epoch, err := d.NextEpoch(t.Context(), "a", "alpha"); err != nil || epoch != 4 {
+			t.Errorf("the next epoch is %d, %v", epoch, err)
+		}
+		d.applied("a", at(4, 1, house()), 0)
+	})
+}
+
+// A collector that took the lead of the order and was thrown out leaves the cluster to the others.
+func TestThePlaceOfARevokedCollectorBindsNobody(t *testing.T) {
+	for name, out := range map[string]func(*desk) error{
+		"revoked": func(d *desk) error {
+			return d.db.Fleet().InTx(d.t.Context(), func(tx fleet.Tx) error { return tx.RevokeAgent(d.t.Context(), "b", d.clock.Now()) })
+		},
+		"deleted": func(d *desk) error {
+			return d.db.Fleet().InTx(d.t.Context(), func(tx fleet.Tx) error { return tx.DeleteAgent(d.t.Context(), "b", d.clock.Now()) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			atDesks(t, func(t *testing.T, d *desk) {
+				d.applied("a", at(3, 1, house()), 12)
+				d.applied("b", at(9, wire.MaxOrder, house()), 0)
+				d.drops("a", at(3, 2, house()), inventory.DropOlder)
+				must(t, out(d))
+				d.applied("a", at(3, 3, house()), 0)
+				if c := d.cluster("alpha"); c.Epoch != 3 || c.Sync != 3 || c.AgentID != "a" {
+					t.Errorf("%+v", c)
+				}
+				if epoch, err := d.NextEpoch(t.Context(), "a", "alpha"); err != nil || epoch != 4 {
+					t.Errorf("the next epoch is %d, %v", epoch, err)
+				}
+			})
+		})
+	}
+}
+
+// throng is house with so many more pods that one transaction does not hold them.
+func throng(pods int, restarts int64) *wire.Inventory {
+	inv := house()
+	for i := range pods {
+		inv.Pods = append(inv.Pods, wire.Pod{Meta: wire.Meta{Namespace: "crowd", Name: fmt.Sprintf("p-%05d", i)}, Phase: "Running", Restarts: restarts})
+	}
+	return whole(inv)
+}
+
+// broken fails a transaction, as a console that is killed does, or does something before it, as a replica may.
+type broken struct {
+	inventory.Store
+	before func(transaction int) error
+	begun  int
+}
+
+func (b *broken) InTx(ctx context.Context, f func(inventory.Tx) error) error {
+	b.begun++
+	if err := b.before(b.begun); err != nil {
+		return err
+	}
+	return b.Store.InTx(ctx, f)
+}
+
+func TestALargeInventoryIsStoredInParts(t *testing.T) {
+	const pods = 25_000
+	atDesks(t, func(t *testing.T, d *desk) {
+		down := errors.New("killed")
+		view := &broken{Store: d.db.Inventory(), before: func(n int) error {
+			if n == 3 {
+				return down
+			}
+			return nil
+		}}
+		s := d.on(view)
+		data, err := wire.EncodeInventory(throng(pods, 0))
+		must(t, err)
+		receive := func(agent string, data []byte) error { return s.Receive(t.Context(), agent, data, d.clock.Now()) }
+		if err := receive("a", data); !errors.Is(err, down) {
+			t.Fatalf("the first delivery: %v", err)
+		}
+		// Nobody is told of a sync that is not whole.
+		if c := d.cluster("alpha"); !c.PartlyApplied || !c.LastSyncAt.IsZero() || !c.FirstSyncAt.IsZero() || c.Counts != (inventory.Counts{}) {
+			t.Errorf("in part: %+v", c)
+		}
+		if n := d.db.Count(t, "SELECT COUNT(*) FROM inventory_objects"); n == 0 || n >= pods {
+			t.Errorf("%d objects are stored in part", n)
+		}
+		d.clock.Advance(time.Minute)
+		must(t, receive("a", data))
+		c := d.cluster("alpha")
+		if c.PartlyApplied || c.Counts.Pods != pods+2 || !c.FirstSyncAt.Equal(d.clock.Now()) || !c.LastSyncAt.Equal(d.clock.Now()) {
+			t.Errorf("whole: %+v", c)
+		}
+		if n := d.db.Count(t, "SELECT COUNT(*) FROM inventory_objects"); n != pods+12 {
+			t.Errorf("%d objects", n)
+		}
+
+		// All change, and another collector's newer sync, far smaller, comes between two parts.
+		view.begun, view.before = 0, func(n int) error {
+			if n == 2 {
+				return d.publish("b", at(2, 1, house()))
+			}
+			return nil
+		}
+		if data, err = wire.EncodeInventory(at(1, 2, throng(pods, 1))); err != nil {
+			t.Fatal(err)
+		}
+		if err := receive("a", data); err == nil || errors.Is(err, wire.ErrMalformed) {
+			t.Fatalf("overtaken: %v", err)
+		}
+		d.count.take()
+		must(t, receive("a", data))
+		if rows, dropped := d.count.take(); len(rows) != 0 || !slices.Equal(dropped, []string{inventory.DropOlder}) {
+			t.Errorf("rows %v, dropped %q", rows, dropped)
+		}
+		if c := d.cluster("alpha"); c.PartlyApplied || c.AgentID != "b" || c.Counts.Pods != 2 || d.db.Count(t, "SELECT COUNT(*) FROM inventory_objects") != 12 {
+			t.Errorf("after all: %+v", c)
+		}
+	})
 }
 
 // Whatever order twenty syncs arrive in, the newest is what remains.
@@ -595,6 +727,13 @@ func pack(t *testing.T, text string) []byte {
 	return w.EncodeAll([]byte(text), nil)
 }
 
+// manyObjects keeps to the limit of every list, but not to that of all.
+func manyObjects(t *testing.T, head string) []byte {
+	t.Helper()
+	list := `:[{"name":"n"}` + strings.Repeat(`,{"name":"n"}`, wire.MaxObjects*3/4-1) + `]`
+	return pack(t, head+`,"pods"`+list+`,"services"`+list+`,"events"`+list+`}`)
+}
+
 func TestMalformedInventoriesStoreNothing(t *testing.T) {
 	encode := func(change func(*wire.Inventory)) []byte {
 		inv := house()
@@ -606,38 +745,47 @@ func TestMalformedInventoriesStoreNothing(t *testing.T) {
 	head := `{"epoch":1,"sync":1,"clusterSlug":"alpha","clusterUid":"u"`
 	many := make([]wire.KindReport, 65)
 	cases := map[string][]byte{
-		"nothing":             nil,
-		"not compressed":      []byte(head + "}"),
-		"cut off":             encode(func(*wire.Inventory) {})[:100],
-		"not JSON":            pack(t, "hello"),
-		"two values":          pack(t, head+"}"+head+"}"),
-		"a list":              pack(t, "[]"),
-		"wrong types":         pack(t, `{"epoch":"one"}`),
-		"a number too large":  pack(t, head+`,"pods":[{"name":"p","restarts":1e99}]}`),
-		"a fraction":          pack(t, head+`,"pods":[{"name":"p","restarts":1.5}]}`),
-		"nested without end":  pack(t, head+`,"x":`+strings.Repeat("[", 1_000_000)),
-		"nested deeply":       pack(t, head+`,"x":`+strings.Repeat(`{"a":`, 20_000)+"1"+strings.Repeat("}", 20_000)+"}"),
-		"a bomb":              pack(t, head+`,"clusterName":"`+strings.Repeat("a", wire.MaxInventory)+`"}`),
-		"more than a message": make([]byte, wire.MaxPayload+1),
-		"epoch 0":             encode(func(inv *wire.Inventory) { inv.Epoch = 0 }),
-		"epoch below zero":    encode(func(inv *wire.Inventory) { inv.Epoch = -1 }),
-		"the last epoch":      encode(func(inv *wire.Inventory) { inv.Epoch = 1<<63 - 1 }),
-		"sync 0":              encode(func(inv *wire.Inventory) { inv.Sync = 0 }),
-		"no fingerprint":      encode(func(inv *wire.Inventory) { inv.ClusterUID = "" }),
-		"NUL in the UID":      encode(func(inv *wire.Inventory) { inv.ClusterUID = "a\x00" }),
-		"NUL in the name":     encode(func(inv *wire.Inventory) { inv.ClusterName = "a\x00" }),
-		"name of 10 kB":       encode(func(inv *wire.Inventory) { inv.ClusterName = strings.Repeat("a", 10_000) }),
-		"version of 10 kB":    encode(func(inv *wire.Inventory) { inv.Cluster.Version = strings.Repeat("1", 10_000) }),
-		"object without name": encode(func(inv *wire.Inventory) { inv.Pods[0].Name = "" }),
-		"NUL in a pod":        encode(func(inv *wire.Inventory) { inv.Pods[0].Name = "a\x00" }),
-		"NUL in a namespace":  encode(func(inv *wire.Inventory) { inv.Services[0].Namespace = "\x00" }),
-		"NUL in an object ID": encode(func(inv *wire.Inventory) { inv.Nodes[0].UID = "\x00" }),
-		"pod name of 10 kB":   encode(func(inv *wire.Inventory) { inv.Pods[0].Name = strings.Repeat("a", 10_000) }),
-		"65 kinds":            encode(func(inv *wire.Inventory) { inv.Kinds = many }),
-		"kind of 10 kB":       encode(func(inv *wire.Inventory) { inv.Kinds[0].Kind = wire.Kind(strings.Repeat("k", 10_000)) }),
-		"reason of 10 kB":     encode(func(inv *wire.Inventory) { inv.Kinds[0].Unread = wire.UnreadReason(strings.Repeat("r", 10_000)) }),
-		"less than none":      encode(func(inv *wire.Inventory) { inv.Kinds[0].Kept = -1 }),
-		"kind's text of 5 kB": encode(func(inv *wire.Inventory) { inv.Kinds[0].Message = strings.Repeat("m", 5_000) }),
+		"nothing":              nil,
+		"not compressed":       []byte(head + "}"),
+		"cut off":              encode(func(*wire.Inventory) {})[:100],
+		"not JSON":             pack(t, "hello"),
+		"two values":           pack(t, head+"}"+head+"}"),
+		"a list":               pack(t, "[]"),
+		"wrong types":          pack(t, `{"epoch":"one"}`),
+		"a number too large":   pack(t, head+`,"pods":[{"name":"p","restarts":1e99}]}`),
+		"a fraction":           pack(t, head+`,"pods":[{"name":"p","restarts":1.5}]}`),
+		"nested without end":   pack(t, head+`,"x":`+strings.Repeat("[", 1_000_000)),
+		"nested deeply":        pack(t, head+`,"x":`+strings.Repeat(`{"a":`, 20_000)+"1"+strings.Repeat("}", 20_000)+"}"),
+		"a bomb":               pack(t, head+`,"clusterName":"`+strings.Repeat("a", wire.MaxInventory)+`"}`),
+		"a bomb of an object":  pack(t, head+`,"pods":[{"name":"p","containers":[{}`+strings.Repeat(",{}", 9_000_000)+`]}]}`),
+		"a bomb of objects":    pack(t, head+`,"pods":[{"name":"p"}`+strings.Repeat(`,{"name":"p","containers":[{}`+strings.Repeat(",{}", 300_000)+`]}`, 30)+`]}`),
+		"a bomb of fields":     pack(t, head+`,"pods":[{"name":"p"`+strings.Repeat(`,"labels":{"a":"b"}`, 3_000_000)+`}]}`),
+		"too many in all":      manyObjects(t, head),
+		"a list of numbers":    pack(t, head+`,"pods":[1,2]}`),
+		"a list of a list":     pack(t, head+`,"pods":[[]]}`),
+		"a list of nothing":    pack(t, head+`,"pods":[null]}`),
+		"an object for a list": pack(t, head+`,"pods":{"name":"p"}}`),
+		"a list without end":   pack(t, head+`,"pods":[{"name":"p"}`),
+		"more than a message":  make([]byte, wire.MaxPayload+1),
+		"epoch 0":              encode(func(inv *wire.Inventory) { inv.Epoch = 0 }),
+		"epoch below zero":     encode(func(inv *wire.Inventory) { inv.Epoch = -1 }),
+		"the last epoch":       encode(func(inv *wire.Inventory) { inv.Epoch = 1<<63 - 1 }),
+		"sync 0":               encode(func(inv *wire.Inventory) { inv.Sync = 0 }),
+		"no fingerprint":       encode(func(inv *wire.Inventory) { inv.ClusterUID = "" }),
+		"NUL in the UID":       encode(func(inv *wire.Inventory) { inv.ClusterUID = "a\x00" }),
+		"NUL in the name":      encode(func(inv *wire.Inventory) { inv.ClusterName = "a\x00" }),
+		"name of 10 kB":        encode(func(inv *wire.Inventory) { inv.ClusterName = strings.Repeat("a", 10_000) }),
+		"version of 10 kB":     encode(func(inv *wire.Inventory) { inv.Cluster.Version = strings.Repeat("1", 10_000) }),
+		"object without name":  encode(func(inv *wire.Inventory) { inv.Pods[0].Name = "" }),
+		"NUL in a pod":         encode(func(inv *wire.Inventory) { inv.Pods[0].Name = "a\x00" }),
+		"NUL in a namespace":   encode(func(inv *wire.Inventory) { inv.Services[0].Namespace = "\x00" }),
+		"NUL in an object ID":  encode(func(inv *wire.Inventory) { inv.Nodes[0].UID = "\x00" }),
+		"pod name of 10 kB":    encode(func(inv *wire.Inventory) { inv.Pods[0].Name = strings.Repeat("a", 10_000) }),
+		"65 kinds":             encode(func(inv *wire.Inventory) { inv.Kinds = many }),
+		"kind of 10 kB":        encode(func(inv *wire.Inventory) { inv.Kinds[0].Kind = wire.Kind(strings.Repeat("k", 10_000)) }),
+		"reason of 10 kB":      encode(func(inv *wire.Inventory) { inv.Kinds[0].Unread = wire.UnreadReason(strings.Repeat("r", 10_000)) }),
+		"less than none":       encode(func(inv *wire.Inventory) { inv.Kinds[0].Kept = -1 }),
+		"kind's text of 5 kB":  encode(func(inv *wire.Inventory) { inv.Kinds[0].Message = strings.Repeat("m", 5_000) }),
 		"too many objects": encode(func(inv *wire.Inventory) {
 			inv.Services = make([]wire.Service, wire.MaxObjects+1)
 			for i := range inv.Services {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
@@ -229,6 +230,9 @@ func (l serverLog) Noticef(format string, v ...any) {
 }
 
 func (l serverLog) Warnf(format string, v ...any) {
+	if strings.HasPrefix(format, "Websocket not configured with TLS") {
+		return // it listens on loopback, for console's own listener
+	}
 	l.log.Warn("nats server", "text", fmt.Sprintf(format, v...))
 }
 

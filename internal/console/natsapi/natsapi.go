@@ -145,6 +145,10 @@ func (s *Server) streamConfig() jetstream.StreamConfig {
 		Name: wire.StreamInventory, Subjects: []string{wire.InventorySubject("*")},
 		Description: "the last inventory of each agent",
 		Storage:     jetstream.FileStorage, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardOld,
+		// An acknowledgement would go to any subject the agent names, with the server's rights; what is
+		// republished goes to the agent's own inbox.
+		NoAck:             true,
+		RePublish:         &jetstream.RePublish{Source: wire.InventorySubject("*"), Destination: wire.StoredSubject("{{wildcard(1)}}"), HeadersOnly: true},
 		MaxMsgsPerSubject: 1, MaxBytes: s.StreamBytes, MaxMsgSize: wire.MaxPayload, Replicas: s.Replicas,
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -395,10 +396,26 @@ func (w *world) serve(d *domain) (s *natsapi.Server, stop func()) {
 	}
 }
 
+// publish returns once the stream has said that it stored text.
 func publish(t *testing.T, nc *nats.Conn, subject, text string) {
 	t.Helper()
-	if _, err := nc.Request(subject, []byte(text), patience); err != nil { // the stream's own acknowledgement
+	id, _ := wire.AgentOf(subject)
+	stored, err := nc.SubscribeSync(wire.StoredSubject(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stored.Unsubscribe() //nolint:errcheck // the connection is open
+	if err := nc.PublishMsg(&nats.Msg{Subject: subject, Data: []byte(text), Header: nats.Header{wire.HeaderSync: {text}}}); err != nil {
 		t.Fatalf("publish %s: %v", text, err)
+	}
+	for got := ""; got != text; {
+		m, err := stored.NextMsg(patience)
+		if err != nil {
+			t.Fatalf("%s was not said to be stored: %v", text, err)
+		}
+		if got = m.Header.Get(wire.HeaderSync); len(m.Data) > 0 {
+			t.Errorf("the whole message came back: %d bytes", len(m.Data))
+		}
 	}
 }
 
@@ -550,10 +567,19 @@ func TestConfigAndCommand(t *testing.T) {
 func TestAnswersGoToTheAgentsOwnInbox(t *testing.T) {
 	w := newWorld(t, 0)
 	d := newDomain()
+	// A stream that was made with acknowledgements loses them.
+	old := jetstream.StreamConfig{Name: wire.StreamInventory, Subjects: []string{wire.InventorySubject("*")}, MaxMsgsPerSubject: 1}
+	if _, err := w.console.JetStream.CreateStream(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
 	_, stop := w.serve(d)
 	defer stop()
 	nc, victim := w.connect(w.agent("agt_a")), w.connect(w.agent("agt_b"))
 	commands, err := victim.SubscribeSync("command.agt_b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inbox, err := victim.SubscribeSync("_INBOX.agt_b.>")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -570,8 +596,27 @@ func TestAnswersGoToTheAgentsOwnInbox(t *testing.T) {
 	}
 	name("config.agt_a", `{"want":"epoch","clusterSlug":"prod"}`, "heartbeat.agt_b", "status.agt_b", "inventory.agt_b", "command.agt_b", "config.agt_b",
 		"_INBOX.agt_b.x", "_INBOX.agt_ab.x", "$JS.API.STREAM.PURGE.INVENTORY")
-	// The server acknowledges for a stream wherever it is told to; what it says there is no message of ours.
-	name("inventory.agt_a", "good", "heartbeat.agt_b", "status.agt_b")
+	// Nor must the server lend its own: it acknowledges for a stream wherever it is told to, unless it
+	// is told not to acknowledge at all.
+	name("inventory.agt_a", "good", "heartbeat.agt_b", "status.agt_b", "inventory.agt_b", "command.agt_b", "_INBOX.agt_b.stored", "_INBOX.agt_b.x")
+	for _, header := range []nats.Header{
+		{"Nats-Msg-Id": {"1"}},
+		{"Nats-Msg-Id": {"1"}},
+		{"Nats-Expected-Stream": {"OTHER"}},
+		{"Nats-Expected-Last-Sequence": {"9999"}},
+		{"Nats-Rollup": {"all"}},
+		{"Nats-TTL": {"1s"}},
+		{"Nats-Batch-Id": {"b"}, "Nats-Batch-Sequence": {"1"}, "Nats-Batch-Commit": {"1"}},
+		{"Nats-Schedule": {"@at 2020-01-01T00:00:00Z"}, "Nats-Schedule-Target": {"command.agt_b"}},
+		{"Nats-Trace-Dest": {"command.agt_b"}},
+		{"Nats-Incr": {"1"}},
+	} {
+		for _, reply := range []string{"inventory.agt_b", "command.agt_b", "command.agt_b.u.1.f.1.0.$FI"} {
+			if err := nc.PublishMsg(&nats.Msg{Subject: "inventory.agt_a", Reply: reply, Header: header, Data: []byte("hostile")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	// What is answered now was taken after all of the above.
 	if _, err := nc.Request("config.agt_a", []byte(`{"want":"epoch","clusterSlug":"prod"}`), patience); err != nil {
 		t.Fatal(err)
@@ -599,6 +644,9 @@ func TestAnswersGoToTheAgentsOwnInbox(t *testing.T) {
 	}
 	if m, err := commands.NextMsg(200 * time.Millisecond); err == nil {
 		t.Errorf("the victim was commanded: %s", m.Data)
+	}
+	if m, err := inbox.NextMsg(200 * time.Millisecond); err == nil {
+		t.Errorf("the victim was answered on %s: %s", m.Subject, m.Data)
 	}
 }
 

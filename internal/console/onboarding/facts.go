@@ -81,8 +81,8 @@ func collectorFact(a fleet.Agent) gate.Collector {
 }
 
 func clusterFact(r Rows) *gate.Cluster {
-	if r.Cluster == nil {
-		return nil
+	if r.Cluster == nil || r.Cluster.LastSyncAt.IsZero() {
+		return nil // none, or one whose first inventory is not stored whole yet
 	}
 	ours := func(agentID string) bool {
 		return agentID != "" && slices.ContainsFunc(r.Collectors, func(a fleet.Agent) bool { return a.ID == agentID })

@@ -436,6 +436,24 @@ func TestOneUnreadFactLeavesTheOthers(t *testing.T) {
 }
 
 // TestRemovedClusterArchives: the attempt goes with its cluster, and the slug is free again.
+// A first inventory that is stored in part has not landed yet.
+func TestAPartOfAnInventoryHasNotLanded(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		r := o.record("Alpha")
+		o.prove(r.Token)
+		must(t, o.db.Inventory().InTx(t.Context(), func(tx inventory.Tx) error {
+			c, err := tx.Cluster(t.Context(), "cls-1")
+			c.FirstSyncAt, c.LastSyncAt, c.PartlyApplied = time.Time{}, time.Time{}, true
+			return errors.Join(err, tx.UpdateCluster(t.Context(), c))
+		}))
+		st, err := o.Status(t.Context(), writer(), r.Attempt.ID)
+		must(t, err)
+		if g := st.Inventory.Gates[3]; g.State != gate.Waiting {
+			t.Errorf("gate 4 is %s: %s", g.State, g.Sentence)
+		}
+	})
+}
+
 func TestRemovedClusterArchives(t *testing.T) {
 	inOffices(t, func(t *testing.T, o *office) {
 		first := o.record("Alpha")
@@ -492,8 +510,12 @@ func TestDoneIsStampedInTheBackgroundOnly(t *testing.T) {
 		}
 		await := func(what string, is func(onboarding.Attempt) bool) {
 			t.Helper()
-			for deadline := time.Now().Add(20 * time.Second); !is(stored()); time.Sleep(5 * time.Millisecond) {
-				if time.Now().After(deadline) {
+			ticker, deadline := time.NewTicker(5*time.Millisecond), time.After(20*time.Second)
+			defer ticker.Stop()
+			for !is(stored()) {
+				select {
+				case <-ticker.C:
+				case <-deadline:
 					t.Fatalf("no round has %s", what)
 				}
 			}

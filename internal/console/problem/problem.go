@@ -1,17 +1,18 @@
 // Package problem owns the errors that people and programs outside may see: a kind, a stable code and
-// a text that names the value and the cure. Domain packages answer with it; httpapi and web translate
-// the kind into a status, and nothing else decides by the text.
+// a text that names the value and the cure. Domain packages answer with it; httpapi and web write
+// it out, and nothing decides by the text.
 package problem
 
 import (
 	"errors"
 	"fmt"
+	"net/http"
 )
 
 // Kind sorts problems by what the caller can do about them.
 type Kind int
 
-// The kinds, with the HTTP status that httpapi gives them.
+// The kinds, with their HTTP statuses.
 const (
 	Invalid         Kind = iota + 1 // 400: the input breaks a rule
 	Unauthenticated                 // 401: nobody signed in, or a credential that is not known
@@ -24,6 +25,33 @@ const (
 	TooMany                         // 429: a rate is exceeded
 	Unavailable                     // 503: a part that is needed does not answer
 )
+
+// Status is the HTTP status of the kind (RFC 9110, section 15), 500 for none of them.
+func (k Kind) Status() int {
+	switch k {
+	case Invalid:
+		return http.StatusBadRequest
+	case Unauthenticated:
+		return http.StatusUnauthorized
+	case Forbidden:
+		return http.StatusForbidden
+	case NotFound:
+		return http.StatusNotFound
+	case Conflict:
+		return http.StatusConflict
+	case TooLarge:
+		return http.StatusRequestEntityTooLarge
+	case Unprocessable:
+		return http.StatusUnprocessableEntity
+	case TooOld:
+		return http.StatusUpgradeRequired
+	case TooMany:
+		return http.StatusTooManyRequests
+	case Unavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
 
 // Error is a problem. Code is stable and part of the contract; Message is one or two sentences for a
 // person; Field names the input at fault, if one is.

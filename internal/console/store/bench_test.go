@@ -28,9 +28,9 @@ func BenchmarkFirstFiveThousand(b *testing.B) {
 			keys = append(keys, o.Key)
 		}
 		for b.Loop() {
-			apply(b, db, inventory.Change{Cluster: c, Upsert: objects})
+			apply(b, db, inventory.Change{ClusterID: c.ID, Upsert: objects})
 			b.StopTimer()
-			apply(b, db, inventory.Change{Cluster: c, Delete: keys})
+			apply(b, db, inventory.Change{ClusterID: c.ID, Delete: keys})
 			b.StartTimer()
 		}
 	})
@@ -39,7 +39,7 @@ func BenchmarkFirstFiveThousand(b *testing.B) {
 func BenchmarkOnePercentOfFiveThousand(b *testing.B) {
 	objects := pods(5000)
 	eachEngine(b, func(b *testing.B, db *DB, c inventory.Cluster) {
-		apply(b, db, inventory.Change{Cluster: c, Upsert: objects})
+		apply(b, db, inventory.Change{ClusterID: c.ID, Upsert: objects})
 		for round := int64(1); b.Loop(); round++ {
 			if _, err := db.Inventory().Hashes(b.Context(), c.ID); err != nil {
 				b.Fatal(err)
@@ -48,7 +48,7 @@ func BenchmarkOnePercentOfFiveThousand(b *testing.B) {
 			for _, o := range objects[:50] {
 				changed = append(changed, pod(o.Namespace, o.Name, round))
 			}
-			apply(b, db, inventory.Change{Cluster: c, Upsert: changed})
+			apply(b, db, inventory.Change{ClusterID: c.ID, Upsert: changed})
 		}
 	})
 }
@@ -56,7 +56,7 @@ func BenchmarkOnePercentOfFiveThousand(b *testing.B) {
 func BenchmarkPageOfFiveThousand(b *testing.B) {
 	objects := pods(5000)
 	eachEngine(b, func(b *testing.B, db *DB, c inventory.Cluster) {
-		apply(b, db, inventory.Change{Cluster: c, Upsert: objects})
+		apply(b, db, inventory.Change{ClusterID: c.ID, Upsert: objects})
 		for name, q := range map[string]inventory.Query{
 			"default": {}, "deep": {Offset: 4900}, "restarts": {Sort: "restarts", Desc: true}, "age": {Sort: "age"},
 			"text": {Text: "04321"}, "namespace": {Namespace: "ns-07"}, "none": {Text: "no such pod"},

@@ -189,7 +189,7 @@ func TestHostileTextFindsOnlyItself(t *testing.T) {
 		for _, name := range odd {
 			objects = append(objects, pod("ns", name, 0))
 		}
-		apply(t, db, inventory.Change{Cluster: c, Upsert: objects})
+		apply(t, db, inventory.Change{ClusterID: c.ID, Upsert: objects})
 		for _, name := range odd {
 			found, total := names(t, db, inventory.Query{Text: name})
 			if total != 1 || !slices.Equal(found, []string{"ns/" + name}) {
@@ -225,7 +225,7 @@ func TestPagesOfObjectsAreStableAndComplete(t *testing.T) {
 		}
 		service := pod("ns-00", "pod-00000", 0) // the same name in another section
 		service.Section, service.Kind = inventory.SectionServices, "Service"
-		apply(t, db, inventory.Change{Cluster: c, Upsert: append(objects, service)})
+		apply(t, db, inventory.Change{ClusterID: c.ID, Upsert: append(objects, service)})
 		for _, key := range inventory.SortKeys(inventory.SectionPods) {
 			for _, desc := range []bool{false, true} {
 				whole, total := names(t, db, inventory.Query{Sort: key, Desc: desc})
@@ -282,7 +282,7 @@ func TestAChangeOfFiveThousandObjects(t *testing.T) {
 		c := cluster("c", "alpha")
 		putCluster(t, db, c)
 		objects := pods(5000)
-		apply(t, db, inventory.Change{Cluster: c, Upsert: objects})
+		apply(t, db, inventory.Change{ClusterID: c.ID, Upsert: objects})
 		want := map[inventory.Key]inventory.Object{}
 		for _, o := range objects {
 			want[o.Key] = o
@@ -314,7 +314,7 @@ func TestAChangeOfFiveThousandObjects(t *testing.T) {
 		check("at first")
 
 		// 1 % changes, 150 vanish (more than go one by one), 150 are missing from a cut list.
-		change := inventory.Change{Cluster: c, UnseenSince: after(time.Hour)}
+		change := inventory.Change{ClusterID: c.ID, UnseenSince: after(time.Hour)}
 		for _, o := range objects[:50] {
 			changed := pod(o.Namespace, o.Name, o.Restarts+1)
 			change.Upsert = append(change.Upsert, changed)
@@ -333,7 +333,7 @@ func TestAChangeOfFiveThousandObjects(t *testing.T) {
 		check("after the change")
 
 		// What is still missing keeps its time; what is seen again, changed or not, is cleared.
-		change = inventory.Change{Cluster: c, UnseenSince: after(2 * time.Hour)}
+		change = inventory.Change{ClusterID: c.ID, UnseenSince: after(2 * time.Hour)}
 		for i, o := range objects[200:350] {
 			switch {
 			case i < 10:

@@ -19,7 +19,7 @@ const (
 )
 
 func (t *tx) ApplyObjects(ctx context.Context, ch inventory.Change) error {
-	cluster := ch.Cluster.ID
+	cluster := ch.ClusterID
 	err := t.upsertObjects(ctx, cluster, ch.Upsert)
 	if err == nil {
 		err = t.eachKey(ctx, ch.Delete, "DELETE FROM inventory_objects", cluster, func(k inventory.Key) error {

@@ -67,7 +67,7 @@ func TestRemovingAClusterFreesItsSlug(t *testing.T) {
 		house(t, db)
 		putAttempt(t, db, attempt("o", "alpha"))
 		putCluster(t, db, cluster("c", "alpha"))
-		apply(t, db, inventory.Change{Cluster: cluster("c", "alpha"), Upsert: pods(3)})
+		apply(t, db, inventory.Change{ClusterID: "c", Upsert: pods(3)})
 		err := s.InTx(ctx, func(x onboarding.Tx) error { return x.InsertAttempt(ctx, attempt("p", "alpha")) })
 		if !errors.Is(err, onboarding.ErrTaken) {
 			t.Errorf("a second attempt: %v", err)

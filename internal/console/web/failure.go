@@ -55,7 +55,7 @@ func (s *server) failure(v *visit, err error) failurePage {
 		page.Status, page.Head = http.StatusRequestEntityTooLarge, "The form is too large"
 		page.Message = "A form may hold 64 KiB. Nothing was changed by your request."
 	case errors.As(err, &p):
-		page.Status, page.Head = statusOf(p.Kind), headOf(p.Kind)
+		page.Status, page.Head = p.Kind.Status(), headOf(p.Kind)
 		page.Message, page.Cure = p.Message, p.Cure
 		if p.Kind == problem.Unavailable {
 			page.Ref = reference()
@@ -72,33 +72,6 @@ func (s *server) failure(v *visit, err error) failurePage {
 
 // reference is a short random name of one failure.
 func reference() string { return rand.Text()[:12] }
-
-// statusOf is the status of a page that failed with a problem of this kind.
-func statusOf(k problem.Kind) int {
-	switch k {
-	case problem.Invalid:
-		return http.StatusBadRequest
-	case problem.Unauthenticated:
-		return http.StatusUnauthorized
-	case problem.Forbidden:
-		return http.StatusForbidden
-	case problem.NotFound:
-		return http.StatusNotFound
-	case problem.Conflict:
-		return http.StatusConflict
-	case problem.TooLarge:
-		return http.StatusRequestEntityTooLarge
-	case problem.Unprocessable:
-		return http.StatusUnprocessableEntity
-	case problem.TooOld:
-		return http.StatusUpgradeRequired
-	case problem.TooMany:
-		return http.StatusTooManyRequests
-	case problem.Unavailable:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
-}
 
 // headOf is the head of such a page.
 func headOf(k problem.Kind) string {
@@ -140,7 +113,7 @@ func faultOf(err error) (fault, int, bool) {
 	}
 	switch p.Kind {
 	case problem.Invalid, problem.Unprocessable, problem.Conflict, problem.TooMany, problem.Unauthenticated:
-		return fault{Field: p.Field, Message: p.Message, Cure: p.Cure}, statusOf(p.Kind), true
+		return fault{Field: p.Field, Message: p.Message, Cure: p.Cure}, p.Kind.Status(), true
 	case problem.Forbidden, problem.NotFound, problem.TooLarge, problem.TooOld, problem.Unavailable:
 		return fault{}, 0, false
 	}

@@ -62,6 +62,16 @@ func TestNobodyWithoutThePermissionGetsIn(t *testing.T) {
 	}
 }
 
+func TestHomeIsAPageThatOneMaySee(t *testing.T) {
+	for who, want := range map[string]string{fake.Reader: "/clusters", fake.Nobody: "/profile"} {
+		s := serve(t, fake.Full(start), clocktest.New(start()), who)
+		if got := s.get("/", http.StatusSeeOther).Header.Get("Location"); got != want {
+			t.Errorf("%s is sent to %s, want %s", who, got, want)
+		}
+		s.get(want, http.StatusOK)
+	}
+}
+
 func TestEveryRouteNeedsSomethingThatExists(t *testing.T) {
 	for _, rt := range table(t) {
 		if rt.need != needNothing && rt.need != needSession && !access.Permission(rt.need).Known() {

@@ -15,9 +15,16 @@ type signInData struct {
 	Fault *fault
 }
 
-// home sends whoever is signed in to the list of clusters.
+// home sends whoever is signed in to the first of the pages that they may see.
 func (s *server) home(v *visit) error {
-	v.goTo("/clusters")
+	switch {
+	case v.who.AllowsSomewhere(access.HostsRead):
+		v.goTo("/clusters")
+	case v.who.AllowsSomewhere(access.AgentsRead):
+		v.goTo("/hosts")
+	default:
+		v.goTo("/profile")
+	}
 	return nil
 }
 

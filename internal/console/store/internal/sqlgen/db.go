@@ -168,6 +168,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.installTokensOfOnboardingStmt, err = db.PrepareContext(ctx, installTokensOfOnboarding); err != nil {
 		return nil, fmt.Errorf("error preparing query InstallTokensOfOnboarding: %w", err)
 	}
+	if q.lastEpochStmt, err = db.PrepareContext(ctx, lastEpoch); err != nil {
+		return nil, fmt.Errorf("error preparing query LastEpoch: %w", err)
+	}
 	if q.markObjectUnseenStmt, err = db.PrepareContext(ctx, markObjectUnseen); err != nil {
 		return nil, fmt.Errorf("error preparing query MarkObjectUnseen: %w", err)
 	}
@@ -548,6 +551,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing installTokensOfOnboardingStmt: %w", cerr)
 		}
 	}
+	if q.lastEpochStmt != nil {
+		if cerr := q.lastEpochStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing lastEpochStmt: %w", cerr)
+		}
+	}
 	if q.markObjectUnseenStmt != nil {
 		if cerr := q.markObjectUnseenStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing markObjectUnseenStmt: %w", cerr)
@@ -860,6 +868,7 @@ type Queries struct {
 	installTokenByHashStmt        *sql.Stmt
 	installTokensOfClientStmt     *sql.Stmt
 	installTokensOfOnboardingStmt *sql.Stmt
+	lastEpochStmt                 *sql.Stmt
 	markObjectUnseenStmt          *sql.Stmt
 	nextEpochStmt                 *sql.Stmt
 	objectHashesStmt              *sql.Stmt
@@ -959,6 +968,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		installTokenByHashStmt:        q.installTokenByHashStmt,
 		installTokensOfClientStmt:     q.installTokensOfClientStmt,
 		installTokensOfOnboardingStmt: q.installTokensOfOnboardingStmt,
+		lastEpochStmt:                 q.lastEpochStmt,
 		markObjectUnseenStmt:          q.markObjectUnseenStmt,
 		nextEpochStmt:                 q.nextEpochStmt,
 		objectHashesStmt:              q.objectHashesStmt,
