@@ -33,10 +33,14 @@ const (
 // ErrMalformed marks a message that breaks its form or a limit; its text names which.
 var ErrMalformed = errors.New("malformed message")
 
+// window is how far back the compressor looks for repetitions, in bytes. Its usual 4 MiB raise an agent's
+// peak memory by 5 MiB and find no more: what resembles an object stands near it.
+const window = 1 << 20
+
 // EncodeInventory compresses an inventory for the wire.
 func EncodeInventory(inv *Inventory) ([]byte, error) {
 	var buf bytes.Buffer
-	zw, err := zstd.NewWriter(&buf, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+	zw, err := zstd.NewWriter(&buf, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(window))
 	if err != nil {
 		return nil, fmt.Errorf("open the compressor: %w", err)
 	}

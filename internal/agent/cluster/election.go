@@ -37,7 +37,7 @@ func (a *agent) elect(ctx context.Context, lead func(context.Context)) error {
 	ctx = logr.NewContextWithSlogLogger(ctx, a.log)
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: a.cfg.PodNamespace, Name: leaseName},
-		Client:     a.kube.CoordinationV1(),
+		Client:     a.kube.Coordination,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: a.cfg.PodName},
 	}
 	for ctx.Err() == nil {

@@ -8,17 +8,17 @@ import (
 	"path/filepath"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"prxm.uz/proxima/internal/agent/kubeapi"
 	"prxm.uz/proxima/internal/agent/network"
 	"prxm.uz/proxima/internal/version"
 )
 
 // kubernetesClient makes the client for the cluster's API: by the kubeconfig where one is named, else
 // by the pod's service account. The API server of the own cluster is never reached through a proxy.
-func kubernetesClient(c *Config, proxy network.Proxy) (kubernetes.Interface, error) {
+func kubernetesClient(c *Config, proxy network.Proxy) (*kubeapi.Client, error) {
 	cfg, err := restConfig(c.Kubeconfig, proxy)
 	if err != nil {
 		return nil, err
@@ -28,11 +28,7 @@ func kubernetesClient(c *Config, proxy network.Proxy) (kubernetes.Interface, err
 	cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	cfg.Timeout = 30 * time.Second
 	cfg.QPS, cfg.Burst = 20, 40
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("kubernetes client: %w", err)
-	}
-	return client, nil
+	return kubeapi.New(cfg)
 }
 
 func restConfig(kubeconfig string, proxy network.Proxy) (*rest.Config, error) {

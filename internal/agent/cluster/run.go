@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/client-go/kubernetes"
 
 	"prxm.uz/proxima/internal/agent/collector"
 	"prxm.uz/proxima/internal/agent/connection"
@@ -19,6 +18,7 @@ import (
 	"prxm.uz/proxima/internal/agent/enroll"
 	"prxm.uz/proxima/internal/agent/health"
 	"prxm.uz/proxima/internal/agent/identity"
+	"prxm.uz/proxima/internal/agent/kubeapi"
 	"prxm.uz/proxima/internal/agent/network"
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/version"
@@ -44,7 +44,7 @@ type agent struct {
 	metrics *metrics
 	ready   readiness
 
-	kube    kubernetes.Interface
+	kube    *kubeapi.Client
 	kubeErr error
 
 	store      *identity.Store

@@ -18,8 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"prxm.uz/proxima/internal/agent/kubeapi"
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/wire"
 )
@@ -29,7 +29,7 @@ const MaxEvents = 1000
 
 // Options say what to read and how.
 type Options struct {
-	Client kubernetes.Interface
+	Client *kubeapi.Client
 	// PodLimit is the largest number of pods in an inventory (B-61).
 	PodLimit int
 	// Exclude names namespaces of which nothing is read into the inventory (B-62).
@@ -88,7 +88,7 @@ func (c *Collector) Collect(ctx context.Context) (*wire.Inventory, error) {
 // cluster reads the fingerprint and the version. Without the fingerprint nothing is published: it also
 // tells an API server that cannot be reached from one that refuses some kinds.
 func (c *Collector) cluster(ctx context.Context, inv *wire.Inventory) error {
-	system, err := c.opts.Client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	system, err := c.opts.Client.Core.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the UID of namespace kube-system cannot be read, and without it no inventory can be told from another cluster's: grant get on namespaces: %w", err)
@@ -96,7 +96,7 @@ func (c *Collector) cluster(ctx context.Context, inv *wire.Inventory) error {
 		return fmt.Errorf("read namespace kube-system: %w", err)
 	}
 	inv.ClusterUID = string(system.UID)
-	version, err := c.opts.Client.Discovery().ServerVersion()
+	version, err := c.opts.Client.Version(ctx)
 	if err != nil {
 		return fmt.Errorf("read the API server's version: %w", err)
 	}
@@ -118,7 +118,7 @@ func done(report wire.KindReport, err error, kept, total int) (wire.KindReport, 
 
 func (c *Collector) nodes(ctx context.Context, inv *wire.Inventory) (wire.KindReport, error) {
 	report, err := c.read(ctx, wire.KindNodes, func() { inv.Nodes = nil }, func(ctx context.Context, opts metav1.ListOptions) (string, error) {
-		list, err := c.opts.Client.CoreV1().Nodes().List(ctx, opts)
+		list, err := c.opts.Client.Core.Nodes().List(ctx, opts)
 		if err != nil {
 			return "", err
 		}
@@ -137,7 +137,7 @@ func (c *Collector) nodes(ctx context.Context, inv *wire.Inventory) (wire.KindRe
 
 func (c *Collector) namespaces(ctx context.Context, inv *wire.Inventory) (wire.KindReport, error) {
 	report, err := c.read(ctx, wire.KindNamespaces, func() { inv.Namespaces = nil }, func(ctx context.Context, opts metav1.ListOptions) (string, error) {
-		list, err := c.opts.Client.CoreV1().Namespaces().List(ctx, opts)
+		list, err := c.opts.Client.Core.Namespaces().List(ctx, opts)
 		if err != nil {
 			return "", err
 		}
@@ -167,7 +167,7 @@ func (c *Collector) workloads(ctx context.Context, inv *wire.Inventory, kind wir
 
 func (c *Collector) deployments(ctx context.Context, inv *wire.Inventory) (wire.KindReport, error) {
 	return c.workloads(ctx, inv, wire.KindDeployments, func(ctx context.Context, opts metav1.ListOptions, keep func(wire.Workload)) (string, error) {
-		list, err := c.opts.Client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, opts)
+		list, err := c.opts.Client.Apps.Deployments(metav1.NamespaceAll).List(ctx, opts)
 		if err != nil {
 			return "", err
 		}
@@ -180,7 +180,7 @@ func (c *Collector) deployments(ctx context.Context, inv *wire.Inventory) (wire.
 
 func (c *Collector) statefulSets(ctx context.Context, inv *wire.Inventory) (wire.KindReport, error) {
 	return c.workloads(ctx, inv, wire.KindStatefulSets, func(ctx context.Context, opts metav1.ListOptions, keep func(wire.Workload)) (string, error) {
-		list, err := c.opts.Client.AppsV1().StatefulSets(metav1.NamespaceAll).List(ctx, opts)
+		list, err := c.opts.Client.Apps.StatefulSets(metav1.NamespaceAll).List(ctx, opts)
 		if err != nil {
 			return "", err
 		}
@@ -193,7 +193,7 @@ func (c *Collector) statefulSets(ctx context.Context, inv *wire.Inventory) (wire
 
 func (c *Collector) daemonSets(ctx context.Context, inv *wire.Inventory) (wire.KindReport, error) {
 	return c.workloads(ctx, inv, wire.KindDaemonSets, func(ctx context.Context, opts metav1.ListOptions, keep func(wire.Workload)) (string, error) {
-		list, err := c.opts.Client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, opts)
+		list, err := c.opts.Client.Apps.DaemonSets(metav1.NamespaceAll).List(ctx, opts)
 		if err != nil {
 			return "", err
 		}
@@ -206,7 +206,7 @@ func (c *Collector) daemonSets(ctx context.Context, inv *wire.Inventory) (wire.K
 
 func (c *Collector) services(ctx context.Context, inv *wire.Inventory) (wire.KindReport, error) {
 	report, err := c.read(ctx, wire.KindServices, func() { inv.Services = nil }, func(ctx context.Context, opts metav1.ListOptions) (string, error) {
-		list, err := c.opts.Client.CoreV1().Services(metav1.NamespaceAll).List(ctx, opts)
+		list, err := c.opts.Client.Core.Services(metav1.NamespaceAll).List(ctx, opts)
 		if err != nil {
 			return "", err
 		}
@@ -255,7 +255,7 @@ func (c *Collector) pods(ctx context.Context, inv *wire.Inventory) (wire.KindRep
 		}
 	}
 	report, err := c.read(ctx, wire.KindPods, reset, func(ctx context.Context, opts metav1.ListOptions) (string, error) {
-		list, err := c.opts.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, opts)
+		list, err := c.opts.Client.Core.Pods(metav1.NamespaceAll).List(ctx, opts)
 		if err != nil {
 			return "", err
 		}
@@ -285,7 +285,7 @@ func (c *Collector) keepPod(p *corev1.Pod, kept *top[wire.Pod], index map[string
 func (c *Collector) events(ctx context.Context, inv *wire.Inventory) (wire.KindReport, error) {
 	kept := top[wire.Event]{limit: MaxEvents, before: eventBefore}
 	report, err := c.read(ctx, wire.KindEvents, kept.reset, func(ctx context.Context, opts metav1.ListOptions) (string, error) {
-		list, err := c.opts.Client.CoreV1().Events(metav1.NamespaceAll).List(ctx, opts)
+		list, err := c.opts.Client.Core.Events(metav1.NamespaceAll).List(ctx, opts)
 		if err != nil {
 			return "", err
 		}

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"prxm.uz/proxima/internal/agent/kubeapi"
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/wire"
 )
@@ -74,7 +74,7 @@ func against(t *testing.T, answers map[string][]string) (*Collector, *server) {
 	s := &server{answers: answers, asked: map[string]int{}}
 	ts := httptest.NewServer(s)
 	t.Cleanup(ts.Close)
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: ts.URL, QPS: 1000, Burst: 1000})
+	client, err := kubeapi.New(&rest.Config{Host: ts.URL, QPS: 1000, Burst: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-
 	"prxm.uz/proxima/internal/agent/enroll"
+	"prxm.uz/proxima/internal/agent/kubeapi"
 	"prxm.uz/proxima/internal/agent/network"
 	"prxm.uz/proxima/internal/clock"
 )
@@ -50,7 +49,7 @@ type Subject struct {
 	NATS     *x509.CertPool // roots for NATS
 	Proxy    network.Proxy
 	// Kubernetes is nil where no client could be made; KubernetesError says why.
-	Kubernetes      kubernetes.Interface
+	Kubernetes      *kubeapi.Client
 	KubernetesError error
 	// LeaseNamespace is where replicas elect a leader; empty without election.
 	LeaseNamespace string

@@ -40,7 +40,7 @@ func (Subject) kubernetes(ctx context.Context, s Subject) []Finding {
 		}
 		return []Finding{{Check: "kubernetes.api", Status: Failed, Message: why, Cure: "run inside a cluster with a service account, or set KUBECONFIG"}}
 	}
-	version, err := s.Kubernetes.Discovery().ServerVersion()
+	version, err := s.Kubernetes.Version(ctx)
 	if err != nil {
 		return []Finding{{
 			Check: "kubernetes.api", Status: Failed, Message: fmt.Sprintf("the Kubernetes API cannot be reached: %v", err),
@@ -67,7 +67,7 @@ func (s Subject) permission(ctx context.Context, n need) (f Finding, bad bool) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	check := "kubernetes." + n.verb + "." + n.resource
-	review, err := s.Kubernetes.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+	review, err := s.Kubernetes.Authorization.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Group: n.group, Resource: n.resource, Verb: n.verb, Namespace: n.namespace, Name: n.name,
 		}},
