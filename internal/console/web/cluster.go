@@ -61,6 +61,8 @@ type overviewData struct {
 	// Warnings are the newest warning events of the last inventory.
 	Warnings []eventRow
 	Done     string
+	// Gates is the address of the attempt that onboarded the cluster, "" if there is none.
+	Gates string
 }
 
 // kindRow says of one kind whether it was read, and from when its rows are.
@@ -97,10 +99,27 @@ func (s *server) cluster(v *visit) error {
 	for _, o := range events.Objects {
 		page.Warnings = append(page.Warnings, warningOf(head.Cluster.ID, o))
 	}
+	if page.Gates, err = s.gatesOf(v, head.Cluster); err != nil {
+		return err
+	}
 	if v.r.URL.Query().Get("did") == "accepted" {
 		page.Done = "The new identity is accepted. Its next inventory replaces what is stored."
 	}
 	return v.render(http.StatusOK, overviewView(page))
+}
+
+// gatesOf is the address of the attempt on the cluster's slug, or "".
+func (s *server) gatesOf(v *visit, c inventory.Cluster) (string, error) {
+	attempts, err := s.Onboarding.List(v.ctx(), v.who, c.ClientID, false)
+	if err != nil {
+		return "", err
+	}
+	for _, a := range attempts {
+		if a.EnvironmentID == c.EnvironmentID && a.Slug == c.Slug && a.ArchivedAt.IsZero() {
+			return "/clusters/add/" + a.ID, nil
+		}
+	}
+	return "", nil
 }
 
 // kindFact says how the last reading of a kind went.
@@ -146,9 +165,7 @@ func (s *server) accept(v *visit) error {
 		return err
 	}
 	if v.form("confirm") != c.Slug {
-		return s.showAccept(v, http.StatusUnprocessableEntity, &fault{
-			Field: "confirm", Message: "This is not the cluster's slug.", Cure: "Type " + c.Slug + " to confirm.",
-		})
+		return s.showAccept(v, http.StatusUnprocessableEntity, wrongSlug(c))
 	}
 	if _, err = s.Inventory.AcceptIdentity(v.ctx(), v.who, c.ID, v.form("uid")); err != nil {
 		told, status, ok := faultOf(err)

@@ -68,8 +68,11 @@ func (s *server) clusters(v *visit) error {
 			Inventory: inventoryFact(c, v.now, s.SyncInterval),
 		})
 	}
-	if v.r.URL.Query().Get("did") == "abandoned" {
+	switch v.r.URL.Query().Get("did") {
+	case "abandoned":
 		page.Done = "The attempt is abandoned. Its cluster, inventory and agents stay as they are."
+	case "removed":
+		page.Done = "The cluster is removed with its inventory. Its slug is free again; the records of its agents stay under Agents."
 	}
 	page.announce(v, l, plural(total, "cluster", "clusters"))
 	return v.render(http.StatusOK, clustersView(page))

@@ -3,8 +3,10 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 
@@ -332,6 +334,41 @@ func TestCollectorsAreNoHosts(t *testing.T) {
 			t.Error("a collector is listed")
 		}
 	}
+}
+
+// What the cures ask for can be done on a page: each act says first what it comes to, and why it is refused.
+func TestAgentsAndTheirEnds(t *testing.T) {
+	s := full(t)
+	a := s.get("/agents?slug=ostra-web&type=collector", http.StatusOK)
+	wantText(t, a.byID(t, "agents"), "ostra-web", "Collector", "Leader", "Release…", "Revoke…", "Delete…")
+	wantText(t, s.get("/agents/ag_c/release", http.StatusOK).page, "Release the identity of ostra-web?", "cut off at once", "audit log")
+	wantText(t, s.post("/agents/ag_c/release", nil, http.StatusConflict).page, "Nothing was changed", "still holds its identity", "quiet for five minutes")
+	if got := s.post("/agents/ag_c/revoke", nil, http.StatusSeeOther).Header.Get("Location"); got != "/agents?did=revoke" {
+		t.Errorf("sent to %s", got)
+	}
+	wantText(t, s.get("/agents?did=revoke&type=collector", http.StatusOK).page, "The agent is revoked", "Revoked")
+	s.post("/agents/ag_c/delete", nil, http.StatusSeeOther)
+	wantText(t, s.get("/agents?type=collector", http.StatusOK).page, "No agent matches")
+	s.get("/agents/ag_c/delete", http.StatusNotFound)
+	s.get("/agents/ag_h/promote", http.StatusNotFound)
+}
+
+func TestRemoveACluster(t *testing.T) {
+	s := full(t)
+	a := s.get("/clusters/ck_ostra_web", http.StatusOK)
+	for id, want := range map[string]string{"to-agents": "/agents?slug=ostra-web", "to-remove": "/clusters/ck_ostra_web/record/remove"} {
+		if got := attr(a.byID(t, id), "href"); got != want {
+			t.Errorf("%s leads to %s, want %s", id, got, want)
+		}
+	}
+	const path = "/clusters/ck_ostra_web/record/remove"
+	wantText(t, s.get(path, http.StatusOK).page, "Remove", "Nothing is deleted in the cluster", "slug ostra-web is free again")
+	wantText(t, s.post(path, url.Values{"confirm": {"ostra"}}, http.StatusUnprocessableEntity).page, "This is not the cluster's slug")
+	wantText(t, s.post(path, url.Values{"confirm": {"ostra-web"}}, http.StatusConflict).page, "Not removed", "would bring the cluster back", "revoke it under Agents")
+	s.world.Clusters[slices.IndexFunc(s.world.Clusters, func(c inventory.Cluster) bool { return c.ID == "ck_ostra_web" })].HeartbeatAt = start().Add(-time.Hour)
+	s.post(path, url.Values{"confirm": {"ostra-web"}}, http.StatusSeeOther)
+	wantText(t, s.get("/clusters?did=removed", http.StatusOK).page, "The cluster is removed")
+	s.get("/clusters/ck_ostra_web", http.StatusNotFound)
 }
 
 func TestFaultsStayInTheLog(t *testing.T) {

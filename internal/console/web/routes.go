@@ -59,7 +59,13 @@ func (s *server) routes() []route {
 		{"GET /clusters/{id}/identity/accept", write, s.acceptPage},
 		{"POST /clusters/{id}/identity/accept", write, s.accept},
 
+		{"GET /clusters/{id}/record/remove", write, s.removePage},
+		{"POST /clusters/{id}/record/remove", write, s.remove},
+
 		{"GET /hosts", need(access.AgentsRead), s.hosts},
+		{"GET /agents", need(access.AgentsRead), s.agents},
+		{"GET /agents/{id}/{act}", need(access.AgentsWrite), s.agentActPage},
+		{"POST /agents/{id}/{act}", need(access.AgentsWrite), s.agentAct},
 	}
 }
 

@@ -17,10 +17,13 @@ import (
 func example(pattern string) (method, path string) {
 	method, path, _ = strings.Cut(pattern, " ")
 	id := "ck_ostra_web"
-	if strings.Contains(path, "/add/") {
+	switch {
+	case strings.Contains(path, "/add/"):
 		id = "ob_waiting"
+	case strings.HasPrefix(path, "/agents/"):
+		id = "ag_c"
 	}
-	return method, strings.NewReplacer("{id}", id, "{section}", "pods", "{hash}", "0", "{path...}", "base.css", "{$}", "").Replace(path)
+	return method, strings.NewReplacer("{id}", id, "{act}", "revoke", "{section}", "pods", "{hash}", "0", "{path...}", "base.css", "{$}", "").Replace(path)
 }
 
 // table is the table of pages.
@@ -162,6 +165,8 @@ func pagesToWalk() []string {
 		"/clusters/ck_ostra_web/nodes/object?kind=Node&name=ostra-w-06", "/clusters/ck_ostra_web/workloads/object?kind=Deployment&namespace=shop&name=checkout-api",
 		"/clusters/ck_ostra_web/services/object?kind=Service&namespace=shop&name=gateway", "/clusters/ck_ostra_web/events/object?kind=Event&namespace=shop&name=checkout.0",
 		"/clusters/ck_ostra_web/namespaces/object?kind=Namespace&name=shop", "/hosts", "/hosts?type=host", "/profile",
+		"/agents", "/agents?slug=ostra-web&type=collector", "/agents?slug=zzz", "/agents?did=revoke", "/agents/ag_c/release", "/agents/ag_c/revoke", "/agents/ag_c/delete",
+		"/clusters/ck_ostra_web/record/remove",
 	}
 }
 

@@ -89,12 +89,23 @@ type Inventory interface {
 	Object(ctx context.Context, p access.Principal, clusterID string, k inventory.Key) (inventory.Object, error)
 	// AcceptIdentity takes the fingerprint uid for the cluster, if that is the one reported last.
 	AcceptIdentity(ctx context.Context, p access.Principal, clusterID, uid string) (inventory.Cluster, error)
+	// Remove deletes a cluster with its inventory and archives its attempt; cluster_alive while a
+	// collector of it is there.
+	Remove(ctx context.Context, p access.Principal, clusterID string) error
 }
 
-// Fleet lists agents.
+// Fleet lists agents and ends their identities.
 type Fleet interface {
 	// Agents reads a page of agents, with the number of all that match.
 	Agents(ctx context.Context, p access.Principal, f fleet.Filter) ([]fleet.Agent, int, error)
+	// Agent reads an agent.
+	Agent(ctx context.Context, p access.Principal, agentID string) (fleet.Agent, error)
+	// ReleaseIdentity lets the next enrolment under the agent's name take its place (D-34).
+	ReleaseIdentity(ctx context.Context, p access.Principal, agentID string) (fleet.Agent, error)
+	// Revoke ends the agent's credential and keeps its record.
+	Revoke(ctx context.Context, p access.Principal, agentID string) (fleet.Agent, error)
+	// Delete ends the agent's credential and its record (B-102).
+	Delete(ctx context.Context, p access.Principal, agentID string) error
 }
 
 // Config is what the pages stand on. Every field is needed.

@@ -392,6 +392,24 @@ func (i Inventory) AcceptIdentity(_ context.Context, _ access.Principal, cluster
 	return inventory.Cluster{}, notFound("cluster")
 }
 
+// Remove implements web.Inventory.
+func (i Inventory) Remove(_ context.Context, _ access.Principal, clusterID string) error {
+	i.Lock()
+	defer i.Unlock()
+	for n, c := range i.World.Clusters {
+		switch {
+		case c.ID != clusterID:
+		case i.World.Now().Sub(c.HeartbeatAt) < fleet.PresentWithin:
+			return problem.New(problem.Conflict, "cluster_alive", "Agent "+c.AgentName+" of this cluster was seen 12s ago: its next inventory would bring the cluster back.").
+				WithCure("Uninstall the agent in the cluster, or revoke it under Agents; then remove the cluster.")
+		default:
+			i.World.Clusters = slices.Delete(i.World.Clusters, n, n+1)
+			return nil
+		}
+	}
+	return notFound("cluster")
+}
+
 // Fleet implements web.Fleet.
 type Fleet struct{ *World }
 
@@ -401,12 +419,50 @@ func (f Fleet) Agents(_ context.Context, _ access.Principal, q fleet.Filter) ([]
 	defer f.Unlock()
 	var out []fleet.Agent
 	for _, a := range f.World.Agents {
-		if q.ExcludeCollectors && a.Type == fleet.TypeCollector || q.Type != "" && q.Type != a.Type || q.ClientID != "" && q.ClientID != a.ClientID {
+		if q.ExcludeCollectors && a.Type == fleet.TypeCollector || q.Type != "" && q.Type != a.Type || q.ClientID != "" && q.ClientID != a.ClientID ||
+			q.ClusterSlug != "" && q.ClusterSlug != a.ClusterSlug {
 			continue
 		}
 		out = append(out, a)
 	}
 	return cut(out, q.Offset, q.Limit), len(out), f.Broken
+}
+
+// Agent implements web.Fleet.
+func (f Fleet) Agent(_ context.Context, p access.Principal, id string) (fleet.Agent, error) {
+	return f.change(p, id, func(int) {})
+}
+
+// ReleaseIdentity implements web.Fleet.
+func (f Fleet) ReleaseIdentity(_ context.Context, p access.Principal, id string) (fleet.Agent, error) {
+	if a, err := f.change(p, id, func(int) {}); err == nil && a.Present(f.Now()) {
+		return a, problem.New(problem.Conflict, "agent_alive", "Agent "+a.Name+" was seen 12s ago, so it still holds its identity.").
+			WithCure("Stop the agent and wait until it was quiet for five minutes.")
+	}
+	return f.change(p, id, func(i int) { f.World.Agents[i].PublicKey, f.World.Agents[i].ReleasedAt = "", f.Now() })
+}
+
+// Revoke implements web.Fleet.
+func (f Fleet) Revoke(_ context.Context, p access.Principal, id string) (fleet.Agent, error) {
+	return f.change(p, id, func(i int) { f.World.Agents[i].RevokedAt = f.Now() })
+}
+
+// Delete implements web.Fleet.
+func (f Fleet) Delete(_ context.Context, p access.Principal, id string) error {
+	_, err := f.change(p, id, func(i int) { f.World.Agents = slices.Delete(f.World.Agents, i, i+1) })
+	return err
+}
+
+func (f Fleet) change(p access.Principal, id string, act func(i int)) (fleet.Agent, error) {
+	f.Lock()
+	defer f.Unlock()
+	for i, a := range f.World.Agents {
+		if a.ID == id && p.Allows(access.AgentsRead, a.Scope()) {
+			act(i)
+			return a, f.Broken
+		}
+	}
+	return fleet.Agent{}, notFound("agent")
 }
 
 // ErrBroken stands for a fault whose text must not reach a page.
