@@ -124,7 +124,7 @@ func signInView(d signInData) templ.Component {
 				}
 				templ.ReleaseBuffer(templ_7745c5c3_Buffer)
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "><label for=\"password\">Password</label> <input class=\"input\" id=\"password\" name=\"password\" type=\"password\" autocomplete=\"current-password\" maxlength=\"200\" required></div><button class=\"btn primary block\" type=\"submit\">Sign in</button></form><p class=\"hint\">First start? The administrator’s password was printed once, in the log of <code>proxima-console</code>.</p></div></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "><label for=\"password\">Password</label> <input class=\"input\" id=\"password\" name=\"password\" type=\"password\" autocomplete=\"current-password\" maxlength=\"200\" required></div><button class=\"btn primary block\" type=\"submit\">Sign in</button></form><p class=\"hint\">First start? <code>proxima-console</code> printed the administrator’s password once, on its standard output, unless <code>PROXIMA_ADMIN_PASSWORD</code> gave it one.</p></div></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -465,7 +465,7 @@ func profileView(d profileData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "<p class=\"hint\">Your other sessions end. Your API tokens go on working, since programs hold them: revoke them as well where the password may have leaked.</p><div class=\"actions\"><button class=\"btn primary\" type=\"submit\">Change password</button></div></form></section><div class=\"stack-y\"><section class=\"panel\" aria-labelledby=\"theme-h\"><header><h2 id=\"theme-h\">Theme</h2></header><form class=\"panel__in form\" method=\"post\" action=\"/theme\"><input type=\"hidden\" name=\"next\" value=\"/profile\"><fieldset><legend class=\"sr-only\">Theme</legend><div class=\"choices\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "<p class=\"hint\">Your other sessions end. Your API tokens go on working, since programs hold them. Where the password may have leaked, revoke them as well: <code>DELETE /api/v1/api-tokens/…</code>, or an administrator resets the password, which ends them all.</p><div class=\"actions\"><button class=\"btn primary\" type=\"submit\">Change password</button></div></form></section><div class=\"stack-y\"><section class=\"panel\" aria-labelledby=\"theme-h\"><header><h2 id=\"theme-h\">Theme</h2></header><form class=\"panel__in form\" method=\"post\" action=\"/theme\"><input type=\"hidden\" name=\"next\" value=\"/profile\"><fieldset><legend class=\"sr-only\">Theme</legend><div class=\"choices\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
