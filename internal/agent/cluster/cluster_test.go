@@ -307,6 +307,46 @@ func TestShortCredentials(t *testing.T) {
 	c.await("an inventory with the renewed credential", 20*time.Second, func() bool { return len(c.messages["inventory.agtprod"]) > before })
 }
 
+// A directory that cannot be written costs the agent neither its credential nor its connection.
+func TestARenewalThatCannotBeStoredIsUsed(t *testing.T) {
+	plane := harness.New(t).LightControlPlane()
+	c := startConsole(t)
+	c.ttl = 4 * time.Second
+	r := start(t, configure(t, c, plane.Kubeconfig(), ""))
+	c.await("the first inventory", 20*time.Second, func() bool { return len(c.messages["inventory.agtprod"]) >= 1 })
+	before, err := identity.Read(r.cfg.DataDir, AgentType)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(r.cfg.DataDir, "state.json.new"), 0o700); err != nil { // where the new file would be
+		t.Fatal(err)
+	}
+	var renewals int
+	c.locked(func() { renewals = c.renewals })
+	c.await("renewals past the end of what is stored", 40*time.Second, func() bool { return c.renewals >= renewals+3 })
+	for !before.Credential.Expired(time.Now()) {
+		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // the server reads the real clock
+	}
+	var inventories int
+	c.locked(func() { inventories = len(c.messages["inventory.agtprod"]) })
+	c.await("inventories past it", 20*time.Second, func() bool { return len(c.messages["inventory.agtprod"]) >= inventories+2 })
+	if text := r.log.String(); !strings.Contains(text, "in use, but could not be stored") || !strings.Contains(text, "state.json") || strings.Contains(text, "was not renewed") {
+		t.Errorf("the log:\n%s", text)
+	}
+	stored, err := identity.Read(r.cfg.DataDir, AgentType)
+	if err != nil || stored.Credential.JWT != before.Credential.JWT {
+		t.Errorf("the stored state changed: %v", err)
+	}
+	if err := os.Remove(filepath.Join(r.cfg.DataDir, "state.json.new")); err != nil {
+		t.Fatal(err)
+	}
+	c.locked(func() { renewals = c.renewals })
+	c.await("a renewal", 20*time.Second, func() bool { return c.renewals > renewals+1 })
+	if stored, err = identity.Read(r.cfg.DataDir, AgentType); err != nil || stored.Credential.JWT == before.Credential.JWT {
+		t.Errorf("nothing was stored once it could be: %v", err)
+	}
+}
+
 func TestRefusalsEndTheProcess(t *testing.T) {
 	plane := harness.New(t).LightControlPlane()
 	c := startConsole(t)

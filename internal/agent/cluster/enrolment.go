@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"prxm.uz/proxima/api/console/client"
@@ -167,89 +166,4 @@ func cut(s string, limit int) string {
 		limit--
 	}
 	return s[:limit]
-}
-
-// credentials keeps the NATS credential fresh. The NATS client reads it at every connect.
-type credentials struct {
-	mu    sync.Mutex
-	state identity.State
-}
-
-func (c *credentials) get() identity.State {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.state
-}
-
-func (c *credentials) set(state identity.State) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.state = state
-}
-
-// renewals renews under half of the lifetime, at once when NATS refused the credential or it has
-// expired, and on console's command.
-func (a *agent) renewals(ctx context.Context) {
-	failures := 0
-	for {
-		now := a.clock.Now()
-		wait := a.creds.get().Credential.RenewAt().Sub(now)
-		if failures > 0 {
-			wait = clock.Backoff(failures, retryBase, retryMost)
-		}
-		timer := a.clock.NewTimer(max(0, wait))
-		var reply chan error
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case reply = <-a.renewNow:
-		case <-a.refused:
-			// A refusal that a fresh credential did not cure is not asked about in a tight loop.
-			if age := now.Sub(a.creds.get().Credential.ReceivedAt); age < retryMost && failures == 0 && age >= 0 && !a.creds.get().Credential.Expired(now) {
-				_ = a.clock.Sleep(ctx, min(retryMost, max(retryBase, age)))
-			}
-		case <-timer.C():
-		}
-		timer.Stop()
-		err := a.renew(ctx)
-		if reply != nil {
-			reply <- err
-		}
-		if err == nil {
-			failures = 0
-			continue
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		failures++
-		if refused, ok := enroll.AsRefusal(err); ok && refused.Permanent() {
-			failures = max(failures, 7) // console decided; look again at the slowest pace
-		}
-		a.log.ErrorContext(ctx, "the NATS credential was not renewed", "dependency", dependency(err), "reason", err.Error(), "expires_at", a.creds.get().Credential.ExpiresAt.Format(time.RFC3339))
-	}
-}
-
-func (a *agent) renew(ctx context.Context) error {
-	state := a.creds.get()
-	key, err := state.Key()
-	if err != nil {
-		return err
-	}
-	defer key.Wipe()
-	fresh, err := a.api.Renew(ctx, state.AgentID, a.request.Version, key)
-	if err != nil {
-		return err
-	}
-	state.Credential = credential(fresh, a.clock.Now().UTC())
-	if err := a.store.Save(state); err != nil {
-		return err
-	}
-	a.creds.set(state)
-	a.log.InfoContext(ctx, "NATS credential renewed", "template", state.Credential.Template, "expires_at", state.Credential.ExpiresAt.Format(time.RFC3339))
-	if a.connection != nil {
-		a.connection.Reconnect()
-	}
-	return nil
 }

@@ -1,0 +1,139 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"prxm.uz/proxima/internal/agent/enroll"
+	"prxm.uz/proxima/internal/agent/identity"
+	"prxm.uz/proxima/internal/clock"
+)
+
+// storeAgain is how soon a state file that could not be written is tried again.
+const storeAgain = 30 * time.Second
+
+// credentials keeps the NATS credential fresh. The NATS client reads it at every connect.
+type credentials struct {
+	mu    sync.Mutex
+	state identity.State
+}
+
+func (c *credentials) get() identity.State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
+}
+
+func (c *credentials) set(state identity.State) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state = state
+}
+
+// renewal is the goroutine that keeps the credential fresh.
+type renewal struct {
+	*agent
+
+	failures int  // of renewals, in a row
+	unstored bool // the state file is older than the credential in use
+}
+
+// renewals renews under half of the lifetime, at once when NATS refused the credential or it has
+// expired, and on console's command.
+func (a *agent) renewals(ctx context.Context) {
+	r := renewal{agent: a}
+	for {
+		timer := a.clock.NewTimer(r.wait())
+		var reply chan error
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case reply = <-a.renewNow:
+		case <-a.refused:
+			r.awaitRefusal(ctx)
+		case <-timer.C():
+			if r.unstored && r.failures == 0 && a.clock.Now().Before(a.creds.get().Credential.RenewAt()) {
+				r.store(ctx, a.creds.get())
+				continue
+			}
+		}
+		timer.Stop()
+		err := r.renew(ctx)
+		if reply != nil {
+			reply <- err
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		r.note(ctx, err)
+	}
+}
+
+// wait is how long nothing is to be done.
+func (r *renewal) wait() time.Duration {
+	wait := r.creds.get().Credential.RenewAt().Sub(r.clock.Now())
+	if r.failures > 0 {
+		wait = clock.Backoff(r.failures, retryBase, retryMost)
+	}
+	if r.unstored {
+		wait = min(wait, storeAgain)
+	}
+	return max(0, wait)
+}
+
+// awaitRefusal waits before a refusal that a fresh credential did not cure is asked about, lest that be a
+// tight loop.
+func (r *renewal) awaitRefusal(ctx context.Context) {
+	c, now := r.creds.get().Credential, r.clock.Now()
+	if age := now.Sub(c.ReceivedAt); age < retryMost && r.failures == 0 && age >= 0 && !c.Expired(now) {
+		_ = r.clock.Sleep(ctx, min(retryMost, max(retryBase, age)))
+	}
+}
+
+func (r *renewal) note(ctx context.Context, err error) {
+	if err == nil {
+		r.failures = 0
+		return
+	}
+	r.failures++
+	if refused, ok := enroll.AsRefusal(err); ok && refused.Permanent() {
+		r.failures = max(r.failures, 7) // console decided; look again at the slowest pace
+	}
+	r.log.ErrorContext(ctx, "the NATS credential was not renewed", "dependency", dependency(err), "reason", err.Error(), "expires_at", r.creds.get().Credential.ExpiresAt.Format(time.RFC3339))
+}
+
+// renew takes a fresh credential into use, whether it can be stored or not: the one that is stored ends
+// soon, and its key can always ask for another.
+func (r *renewal) renew(ctx context.Context) error {
+	state := r.creds.get()
+	key, err := state.Key()
+	if err != nil {
+		return err
+	}
+	defer key.Wipe()
+	fresh, err := r.api.Renew(ctx, state.AgentID, r.request.Version, key)
+	if err != nil {
+		return err
+	}
+	state.Credential = credential(fresh, r.clock.Now().UTC())
+	r.creds.set(state)
+	r.log.InfoContext(ctx, "NATS credential renewed", "template", state.Credential.Template, "expires_at", state.Credential.ExpiresAt.Format(time.RFC3339))
+	r.store(ctx, state)
+	if r.connection != nil {
+		r.connection.Reconnect()
+	}
+	return nil
+}
+
+func (r *renewal) store(ctx context.Context, state identity.State) {
+	err := r.agent.store.Save(state)
+	if err != nil {
+		r.log.WarnContext(ctx, "the renewed credential is in use, but could not be stored; it will be tried again", "dependency", "data directory", "reason", err.Error(),
+			"cure", "make the directory writable for the agent, and free space on its volume: after a restart the agent begins with the older credential, and has to renew it first")
+	} else if r.unstored {
+		r.log.InfoContext(ctx, "the renewed credential is stored now", "file", r.agent.store.Path())
+	}
+	r.unstored = err != nil
+}
