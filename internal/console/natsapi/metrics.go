@@ -19,7 +19,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	}
 	m := &metrics{
 		received:  counter("received_total", "Messages from agents."),
-		dropped:   counter("dropped_total", "Messages that no agent's id or no room in the batch made useless."),
+		dropped:   counter("dropped_total", "Messages without an agent's id, without room in the batch, or beyond the rate of their agent."),
 		malformed: counter("malformed_total", "Messages that break their form or a limit."),
 		failed:    counter("failed_total", "Domain calls that failed; what matters is tried again."),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{

@@ -75,6 +75,7 @@ type Config struct {
 type Server struct {
 	Config
 	metrics *metrics
+	pace    *pace
 	ready   atomic.Bool // the stream and its consumer are there
 
 	mu       sync.Mutex // guards the batch
@@ -97,7 +98,7 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register metrics of ingest: %w", err)
 	}
-	return &Server{Config: c, metrics: m, presence: map[string]fleet.Presence{}, pulses: map[string]fleet.Pulse{}}, nil
+	return &Server{Config: c, metrics: m, pace: newPace(), presence: map[string]fleet.Presence{}, pulses: map[string]fleet.Pulse{}}, nil
 }
 
 // Run takes messages until ctx ends, and stores the last batch before it returns. NATS that is away is
@@ -295,13 +296,17 @@ func (s *Server) config(ctx context.Context, agentID string, data []byte) wire.C
 	return wire.ConfigReply{Epoch: epoch}
 }
 
-// accept counts a message and reads the agent's id; what is larger than a small message is dropped.
+// accept counts a message and reads the agent's id; what is larger than a small message, or more than an
+// agent has to say, is dropped.
 func (s *Server) accept(kind string, m *nats.Msg) (agentID string, ok bool) {
 	s.metrics.received.WithLabelValues(kind).Inc()
 	agentID, ok = wire.AgentOf(m.Subject)
 	switch {
 	case !ok:
 		s.metrics.dropped.WithLabelValues(kind).Inc()
+	case !s.pace.allow(kind, agentID, s.Clock.Now()):
+		s.metrics.dropped.WithLabelValues(kind).Inc()
+		ok = false
 	case len(m.Data) > wire.MaxMessage:
 		s.metrics.malformed.WithLabelValues(kind).Inc()
 		ok = false

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -347,6 +348,7 @@ type domain struct {
 	received chan string
 	presence chan []fleet.Presence
 	pulses   chan []fleet.Pulse
+	epochs   atomic.Int64 // handed out
 }
 
 func newDomain() *domain {
@@ -362,6 +364,7 @@ func (d *domain) Receive(_ context.Context, agentID string, data []byte, _ time.
 }
 
 func (d *domain) NextEpoch(_ context.Context, _, slug string) (int64, error) {
+	d.epochs.Add(1)
 	if slug != "prod" {
 		return 0, errors.New("database password is hunter2")
 	}
@@ -647,6 +650,34 @@ func TestAnswersGoToTheAgentsOwnInbox(t *testing.T) {
 	}
 	if m, err := inbox.NextMsg(200 * time.Millisecond); err == nil {
 		t.Errorf("the victim was answered on %s: %s", m.Subject, m.Data)
+	}
+}
+
+// One agent that sends as fast as it can does not keep console from the others.
+func TestAFloodHoldsUpNobodyElse(t *testing.T) {
+	w := newWorld(t, 0)
+	d := newDomain()
+	_, stop := w.serve(d)
+	defer stop()
+	flood, other := w.connect(w.agent("agt_a")), w.connect(w.agent("agt_b"))
+	for range 200_000 {
+		for subject, body := range map[string]string{
+			"config.agt_a": `{"want":"epoch","clusterSlug":"prod"}`, "status.agt_a": `{"capability":1,"sentAt":"2026-01-01T00:00:00Z"}`,
+		} {
+			if err := flood.PublishRequest(subject, "_INBOX.agt_a.x", []byte(body)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := flood.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := other.Request("config.agt_b", []byte(`{"want":"epoch","clusterSlug":"prod"}`), patience)
+	if err != nil || !strings.Contains(string(answer.Data), `"epoch":7`) {
+		t.Fatalf("the other agent: %v", err)
+	}
+	if asked := d.epochs.Load(); asked > 200 {
+		t.Errorf("%d requests of the flood were taken", asked)
 	}
 }
 
