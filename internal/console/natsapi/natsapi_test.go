@@ -695,7 +695,8 @@ func TestSubscriptionsOfAnAgentAreBounded(t *testing.T) {
 		return // the server closed the connection
 	}
 	select {
-	case <-a.errs:
+	case err := <-a.errs:
+		t.Log("refused:", err)
 	case <-time.After(patience):
 		t.Error("a thousand subscriptions on one connection were taken")
 	}

@@ -78,7 +78,7 @@ func (a *Authority) IssueCredential(agentID, publicKey string, now time.Time) (e
 		wire.MetricsSubject(agentID), wire.ConfigSubject(agentID), wire.ReplySubject(agentID), wire.RelayOutSubjects(agentID),
 	)
 	claims.Sub.Allow.Add(wire.InboxPrefix(agentID)+".>", wire.CommandSubject(agentID), wire.RelayInSubjects(agentID))
-	claims.Limits.Subs, claims.Limits.Payload = maxSubscriptions, wire.MaxPayload
+	claims.Subs, claims.Limits.Payload = maxSubscriptions, wire.MaxPayload
 	claims.AllowedConnectionTypes.Add(jwt.ConnectionTypeStandard, jwt.ConnectionTypeWebsocket)
 	token, err := claims.Encode(a.keys.agents)
 	if err != nil {
