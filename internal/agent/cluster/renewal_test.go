@@ -81,6 +81,14 @@ func renew(t *testing.T, a *agent) {
 	t.Cleanup(func() { cancel(); running.Wait() })
 }
 
+// pass lets time pass.
+func pass(t *testing.T, a *agent, d time.Duration) {
+	t.Helper()
+	if err := a.clock.Sleep(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func stored(t *testing.T, a *agent) string {
 	t.Helper()
 	return must(a.store.Load(AgentType)).Credential.JWT
@@ -97,7 +105,7 @@ func TestWhatCouldNotBeStoredIsStoredLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		renew(t, a)
-		time.Sleep(12*time.Hour + time.Minute)
+		pass(t, a, 12*time.Hour+time.Minute)
 		if got := a.creds.get().Credential.JWT; got != "fresh" || stored(t, a) != "old" || console.asked.Load() != 1 {
 			t.Errorf("in use: %s, stored: %s, asked %d times", got, stored(t, a), console.asked.Load())
 		}
@@ -107,7 +115,7 @@ func TestWhatCouldNotBeStoredIsStoredLater(t *testing.T) {
 		if err := os.Remove(obstacle); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(storeAgain + time.Second)
+		pass(t, a, storeAgain+time.Second)
 		if stored(t, a) != "fresh" || console.asked.Load() != 1 {
 			t.Errorf("stored: %s, asked %d times", stored(t, a), console.asked.Load())
 		}
@@ -127,16 +135,16 @@ func TestARefusedAgentAsksSlowly(t *testing.T) {
 			t.Fatal(err)
 		}
 		renew(t, a)
-		time.Sleep(12*time.Hour + time.Minute)
+		pass(t, a, 12*time.Hour+time.Minute)
 		console.refuse.Store(&client.Problem{Code: "agent_revoked", Detail: new("The agent was revoked."), Cure: new("Enroll it again.")})
-		time.Sleep(12 * time.Hour)
+		pass(t, a, 12*time.Hour)
 		console.asked.Store(0)
 		for range 120 {
 			select {
 			case a.refused <- struct{}{}:
 			default:
 			}
-			time.Sleep(5 * time.Second)
+			pass(t, a, 5*time.Second)
 		}
 		if n := console.asked.Load(); n < 4 || n > 11 {
 			t.Errorf("asked %d times in ten minutes", n)
