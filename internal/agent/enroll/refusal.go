@@ -109,8 +109,12 @@ func refusal(resp *http.Response, p *client.Problem) error {
 		if location := resp.Header.Get("Location"); location != "" {
 			where = ", it points to " + stripped(location)
 		}
-		return &Unreachable{Dependency: "console", Err: fmt.Errorf("the answer (%s, %q%s) is not one of Proxima Console: another server, a login page or a proxy answers at PROXIMA_BACKEND_URL",
-			resp.Status, resp.Header.Get("Content-Type"), where)}
+		tls := ""
+		if resp.StatusCode == http.StatusBadRequest && resp.Request != nil && resp.Request.URL.Scheme == "http" {
+			tls = "; if it speaks TLS, begin the address with https://"
+		}
+		return &Unreachable{Dependency: "console", Err: fmt.Errorf("the answer (%s, %q%s) is not one of Proxima Console: another server, a login page or a proxy answers at PROXIMA_BACKEND_URL%s",
+			resp.Status, resp.Header.Get("Content-Type"), where, tls)}
 	}
 	r := &Refusal{Status: resp.StatusCode, Code: p.Code, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
 	if p.Detail != nil {

@@ -69,14 +69,20 @@ type Config struct {
 	// RetryDelay is the first wait before a message is delivered again, growing to a minute; zero means
 	// two seconds.
 	RetryDelay time.Duration
+	// OwnStream says that the stream may be deleted and made anew where it stores nothing more: NATS is
+	// this console's own.
+	OwnStream bool
+	// CanaryEvery is how often the stream is tried; zero means every twenty seconds.
+	CanaryEvery time.Duration
 }
 
 // Server takes in what agents publish. Its methods may be called from several goroutines.
 type Server struct {
 	Config
-	metrics *metrics
-	pace    *pace
-	ready   atomic.Bool // the stream and its consumer are there
+	metrics   *metrics
+	pace      *pace
+	consuming atomic.Bool                  // the stream and its consumer are there
+	canary    atomic.Pointer[canaryResult] // the last
 
 	mu       sync.Mutex // guards the batch
 	presence map[string]fleet.Presence
@@ -93,6 +99,9 @@ func New(c Config) (*Server, error) {
 	}
 	if c.RetryDelay == 0 {
 		c.RetryDelay = 2 * time.Second
+	}
+	if c.CanaryEvery == 0 {
+		c.CanaryEvery = canaryEvery
 	}
 	m, err := newMetrics(c.Registry)
 	if err != nil {
@@ -119,6 +128,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	group.Go(func() { s.takeInventories(ctx) })
 	group.Go(func() { s.flushBatches(ctx) })
+	group.Go(func() { s.watchStream(ctx) })
 	<-ctx.Done()
 	for _, sub := range subscriptions {
 		_ = sub.Unsubscribe() // fails only where the connection is closed
@@ -135,8 +145,11 @@ func (s *Server) Ready() error {
 	if err := up(s.Conn); err != nil {
 		return err
 	}
-	if !s.ready.Load() {
+	if !s.consuming.Load() {
 		return errors.New("the stream " + wire.StreamInventory + " is not there: JetStream does not answer")
+	}
+	if last := s.canary.Load(); last != nil {
+		return last.err
 	}
 	return nil
 }
@@ -157,8 +170,8 @@ func (s *Server) streamConfig() jetstream.StreamConfig {
 // takeInventories keeps a consumer open. An external NATS may lose its stream, so it is made anew.
 func (s *Server) takeInventories(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
-		err := s.consume(ctx, func() { failures = 0; s.ready.Store(true) })
-		s.ready.Store(false)
+		err := s.consume(ctx, func() { failures = 0; s.consuming.Store(true) })
+		s.consuming.Store(false)
 		if ctx.Err() != nil {
 			return
 		}
@@ -204,6 +217,10 @@ func (s *Server) consume(ctx context.Context, begun func()) error {
 // as once, so an acknowledgement that is lost does no harm.
 func (s *Server) takeInventory(ctx context.Context, stream jetstream.Stream, m jetstream.Msg) {
 	const kind = "inventory"
+	if m.Subject() == wire.InventorySubject(canaryID) {
+		s.settle(ctx, canaryID, m.Ack())
+		return
+	}
 	start := s.Clock.Now()
 	s.metrics.received.WithLabelValues(kind).Inc()
 	agentID, known := wire.AgentOf(m.Subject())

@@ -381,6 +381,7 @@ func (d *domain) RecordPulses(_ context.Context, b []fleet.Pulse) error { d.puls
 func (w *world) serve(d *domain) (s *natsapi.Server, stop func()) {
 	w.t.Helper()
 	s, err := natsapi.New(natsapi.Config{
+		OwnStream: true, CanaryEvery: 200 * time.Millisecond,
 		Conn: w.console.Conn, JetStream: w.console.JetStream, Inventory: d, Fleet: d, Clock: clock.System(),
 		Logger: slog.New(slog.DiscardHandler), Registry: prometheus.NewRegistry(), StreamBytes: 256 << 20, RetryDelay: 50 * time.Millisecond,
 	})
@@ -650,6 +651,54 @@ func TestAnswersGoToTheAgentsOwnInbox(t *testing.T) {
 	}
 	if m, err := inbox.NextMsg(200 * time.Millisecond); err == nil {
 		t.Errorf("the victim was answered on %s: %s", m.Subject, m.Data)
+	}
+}
+
+// A stream that stores nothing more, as after a full disk, is noticed and made anew.
+func TestAStreamThatStoresNothingIsMadeAnew(t *testing.T) {
+	w := newWorld(t, 0)
+	d := newDomain()
+	s, stop := w.serve(d)
+	defer stop()
+	nc := w.connect(w.agent("agt_a"))
+	publish(t, nc, "inventory.agt_a", "before")
+	stream, err := w.console.JetStream.Stream(t.Context(), wire.StreamInventory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed := stream.CachedInfo().Config
+	sealed.Sealed = true
+	if _, err := w.console.JetStream.UpdateStream(t.Context(), sealed); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "console to notice", func() bool { return s.Ready() != nil })
+	eventually(t, "the stream to be made anew", func() bool { return s.Ready() == nil })
+	publish(t, nc, "inventory.agt_a", "after")
+	for got := ""; got != "agt_a after"; {
+		if got = await(t, "the inventory", d.received); strings.HasPrefix(got, "console") {
+			t.Errorf("console's own message was taken for an inventory: %q", got)
+		}
+	}
+}
+
+// One connection does not take the memory of all.
+func TestSubscriptionsOfAnAgentAreBounded(t *testing.T) {
+	w := newWorld(t, 0)
+	a := w.agent("agt_a")
+	nc := w.connect(a)
+	for i := range 1000 {
+		if _, err := nc.SubscribeSync(fmt.Sprintf("_INBOX.agt_a.%d", i)); err != nil {
+			return // refused by the client, which was told
+		}
+	}
+	if err := nc.Flush(); err != nil {
+		return // the server closed the connection
+	}
+	select {
+	case err := <-a.errs:
+		t.Log("refused:", err)
+	case <-time.After(patience):
+		t.Error("a thousand subscriptions on one connection were taken")
 	}
 }
 

@@ -57,6 +57,9 @@ func (a *Authority) AgentsAccount() string { return a.keys.agentsPublic }
 // SystemAccount is the public key of the system account.
 func (a *Authority) SystemAccount() string { return a.keys.systemPublic }
 
+// maxSubscriptions bounds one connection of an agent, which needs a handful: each costs the server memory.
+const maxSubscriptions = 256
+
 // IssueCredential makes a credential for the key with the literal permissions of the present template:
 // every subject names the agent, so it can neither read nor write under another's id. The key must be
 // a user nkey. The JWT's own time of issue is the machine's, since the library reads it.
@@ -75,6 +78,7 @@ func (a *Authority) IssueCredential(agentID, publicKey string, now time.Time) (e
 		wire.MetricsSubject(agentID), wire.ConfigSubject(agentID), wire.ReplySubject(agentID), wire.RelayOutSubjects(agentID),
 	)
 	claims.Sub.Allow.Add(wire.InboxPrefix(agentID)+".>", wire.CommandSubject(agentID), wire.RelayInSubjects(agentID))
+	claims.Subs, claims.Limits.Payload = maxSubscriptions, wire.MaxPayload
 	claims.AllowedConnectionTypes.Add(jwt.ConnectionTypeStandard, jwt.ConnectionTypeWebsocket)
 	token, err := claims.Encode(a.keys.agents)
 	if err != nil {

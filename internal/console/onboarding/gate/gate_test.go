@@ -181,6 +181,10 @@ func stories() []story {
 			f.Collectors.Value[0].ReportedError, f.Collectors.Value[0].ReportedAt = "list pods: forbidden", noon.Add(-time.Minute)
 		}},
 		{"sync old", func(f *Facts) { f.Cluster.Value.LastSyncAt = noon.Add(-11 * time.Minute) }},
+		{"late, and the collector says why", func(f *Facts) {
+			f.Cluster.Value.LastSyncAt = noon.Add(-11 * time.Minute)
+			f.Collectors.Value[0].ReportedError, f.Collectors.Value[0].ReportedAt = "the API server does not answer", noon.Add(-time.Minute)
+		}},
 		{"kind unread", func(f *Facts) {
 			f.Cluster.Value.Unread = []UnreadKind{{"pods", "forbidden"}, {"events", "unavailable"}, {"services", "not_served"}}
 		}},

@@ -317,7 +317,7 @@ func waitingForCollector(f Facts, now time.Time) Gate {
 	} else {
 		g.Sentence += "This ends when the printed command has run and the pod has started."
 	}
-	g.Sentence += " A token that Console does not know leaves no trace here: the pod’s log then says token_unknown."
+	g.Sentence += " Neither an agent that does not reach this Console nor a token that it does not know leaves a trace here: see the pod’s log, which says token_unknown for the latter."
 	for _, t := range f.Tokens.Value {
 		if t.Others > 0 {
 			g.Sentence += " Node agents did enroll; they are not collectors."
@@ -509,7 +509,10 @@ func judgeHeartbeat(f Facts, now time.Time) Gate {
 	if why := f.Collectors.why(); why != "" {
 		return Gate{State: Warning, Sentence: fmt.Sprintf("The heartbeats could not be read (%s), so whether the collector lives is unknown.", why)}
 	}
-	collectors := f.replicas()
+	collectors, revoked := unrevoked(f.replicas())
+	if len(collectors) == 0 && len(revoked) > 0 {
+		return judgeRevoked(revoked, now)
+	}
 	var freshest, newest Collector
 	var present []string
 	for _, c := range collectors {
@@ -553,16 +556,39 @@ func judgeHeartbeat(f Facts, now time.Time) Gate {
 	return g
 }
 
-// credentialNote adds what console did to the credential of a silent collector.
-func credentialNote(c Collector, now time.Time) string {
-	switch {
-	case !c.RevokedAt.IsZero():
-		return fmt.Sprintf(" Its credential was revoked %s.", ago(now, c.RevokedAt))
-	case !c.CredentialExpiresAt.IsZero() && now.After(c.CredentialExpiresAt):
-		return fmt.Sprintf(" Its credential expired %s and was not renewed since.", ago(now, c.CredentialExpiresAt))
-	default:
-		return ""
+// unrevoked parts the collectors that may still be heard from those that may not.
+func unrevoked(all []Collector) (live, revoked []Collector) {
+	for _, c := range all {
+		if c.RevokedAt.IsZero() {
+			live = append(live, c)
+		} else {
+			revoked = append(revoked, c)
+		}
 	}
+	return live, revoked
+}
+
+// judgeRevoked is for collectors that were all revoked: the last heartbeat may be fresh, but none follows.
+func judgeRevoked(revoked []Collector, now time.Time) Gate {
+	last := revoked[0]
+	for _, c := range revoked {
+		if c.RevokedAt.After(last.RevokedAt) {
+			last = c
+		}
+	}
+	return Gate{
+		State:    Failed,
+		Sentence: fmt.Sprintf("The credential of %s was revoked %s: no heartbeat of it is taken since, and no collector of this cluster is left.", last.Name, ago(now, last.RevokedAt)),
+		Action:   &Action{Text: fmt.Sprintf("Find out why it was revoked. If the collector is to come back, delete the record of %s under Agents, run the printed command, and start the pod again without its old state.", last.Name)},
+	}
+}
+
+// credentialNote adds what became of the credential of a silent collector.
+func credentialNote(c Collector, now time.Time) string {
+	if !c.CredentialExpiresAt.IsZero() && now.After(c.CredentialExpiresAt) {
+		return fmt.Sprintf(" Its credential expired %s and was not renewed since.", ago(now, c.CredentialExpiresAt))
+	}
+	return ""
 }
 
 // standbys says of the other replicas that they are rightly quiet, and names those that are
@@ -670,9 +696,8 @@ func judgeSync(f Facts, now time.Time) Gate {
 		Sentence: fmt.Sprintf("No inventory arrived within %s from the first enrolment.", limitText),
 		Action:   &Action{Text: fmt.Sprintf("Read the collector’s log for Kubernetes API permission errors. If it has none, check that the install points at the slug %s.", f.Slug), Command: logCommand},
 	}
-	if e := reportedError(f.Collectors.Value); e != "" {
-		g.Sentence += " The collector reports that its last sync failed; see the evidence."
-	}
+	reported, _ := lastSyncFailed(f)
+	g.Sentence += reported
 	return g
 }
 
@@ -690,10 +715,11 @@ func landedGate(f Facts, c *Cluster, now time.Time) Gate {
 	rows := fmt.Sprintf("%s, %s, %s and %s", count(c.Nodes, "node", "nodes"), count(c.Namespaces, "namespace", "namespaces"), count(c.Workloads, "workload", "workloads"), count(c.Pods, "pod", "pods"))
 	switch {
 	case now.Sub(c.LastSyncAt) > f.budget():
+		reported, cure := lastSyncFailed(f)
 		return Gate{
 			State:    Warning,
-			Sentence: fmt.Sprintf("The inventory landed, but the last sync is from %s, longer ago than %s, twice this Console’s PROXIMA_K8S_SYNC_INTERVAL of %s.", ago(now, c.LastSyncAt), limit(f.budget()), setting(f.SyncInterval)),
-			Action:   &Action{Text: "Read the collector’s log. If its sync interval is longer than this Console’s, set both to the same value.", Command: logCommand},
+			Sentence: fmt.Sprintf("The inventory landed, but the last sync is from %s, longer ago than %s, twice this Console’s PROXIMA_K8S_SYNC_INTERVAL of %s.%s", ago(now, c.LastSyncAt), limit(f.budget()), setting(f.SyncInterval), reported),
+			Action:   &Action{Text: cure, Command: logCommand},
 		}
 	case len(c.Unread) > 0:
 		return Gate{
@@ -793,6 +819,14 @@ func firstEnrolment(collectors []Collector) time.Time {
 		}
 	}
 	return first
+}
+
+// lastSyncFailed is what the collector itself says of a sync that is missing, and what to do about it.
+func lastSyncFailed(f Facts) (sentence, cure string) {
+	if reportedError(f.Collectors.Value) == "" {
+		return "", "Read the collector’s log. If its sync interval is longer than this Console’s, set both to the same value."
+	}
+	return " The collector reports that its last sync failed; see the evidence.", "Mend what the collector reports; its log has every attempt. The next sync that succeeds ends this."
 }
 
 func reportedError(collectors []Collector) string {

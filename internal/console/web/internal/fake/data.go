@@ -67,8 +67,10 @@ func Full(now func() time.Time) *World {
 		})
 	}
 	w.Agents = append(w.Agents, fleet.Agent{ID: "ag_h", ClientID: "cl_kivu", EnvironmentID: "en_kivu_prod", Type: fleet.TypeHost, Name: "bastion-1.kivu.example", Version: "0.9.1", EnrolledAt: before(3 * time.Hour)},
-		fleet.Agent{ID: "ag_c", ClientID: "cl_ostra", EnvironmentID: "en_ostra_prod", Type: fleet.TypeCollector, ClusterSlug: "ostra-web", Name: "ostra-web", Version: "0.9.2",
-			PublicKey: "UAAA", Role: wire.RoleLeader, EnrolledAt: before(40 * 24 * time.Hour), HeartbeatAt: before(12 * time.Second), PresenceAt: before(12 * time.Second)})
+		fleet.Agent{
+			ID: "ag_c", ClientID: "cl_ostra", EnvironmentID: "en_ostra_prod", Type: fleet.TypeCollector, ClusterSlug: "ostra-web", Name: "ostra-web", Version: "0.9.2",
+			PublicKey: "UAAA", Role: wire.RoleLeader, EnrolledAt: before(40 * 24 * time.Hour), HeartbeatAt: before(12 * time.Second), PresenceAt: before(12 * time.Second),
+		})
 	return w
 }
 
