@@ -23,7 +23,7 @@ import (
 	"prxm.uz/proxima/test/harness"
 )
 
-// maxPeak is the goal. Near 28 MiB are pages of the program file, which the kernel may drop, and near 28 MiB
+// maxPeak is the goal. Near 28 MiB are pages of the program file, which the kernel may drop, and near 27 MiB
 // are its own.
 const maxPeak = 60 << 20
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -15,8 +16,10 @@ const storeAgain = 30 * time.Second
 
 // credentials keeps the NATS credential fresh. The NATS client reads it at every connect.
 type credentials struct {
-	mu    sync.Mutex
-	state identity.State
+	mu        sync.Mutex
+	state     identity.State
+	unrenewed error // of the last renewal
+	unstored  error // why the state file is older than the credential in use
 }
 
 func (c *credentials) get() identity.State {
@@ -31,20 +34,47 @@ func (c *credentials) set(state identity.State) {
 	c.state = state
 }
 
+func (c *credentials) setUnrenewed(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unrenewed = err
+}
+
+func (c *credentials) setUnstored(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unstored = err
+}
+
+// troubles says what is wrong with the credential, for /readyz; nothing while all is well.
+func (c *credentials) troubles() (found []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unrenewed != nil {
+		found = append(found, "the NATS credential was not renewed: "+c.unrenewed.Error())
+	}
+	if c.unstored != nil {
+		found = append(found, "the renewed NATS credential is in use, but could not be stored: "+c.unstored.Error())
+	}
+	return found
+}
+
 // renewal is the goroutine that keeps the credential fresh.
 type renewal struct {
 	*agent
 
-	failures int  // of renewals, in a row
-	unstored bool // the state file is older than the credential in use
+	failures int       // of renewals, in a row
+	next     time.Time // of the next renewal that nobody asks for
+	unstored bool      // the state file is older than the credential in use
 }
 
 // renewals renews under half of the lifetime, at once when NATS refused the credential or it has
 // expired, and on console's command.
 func (a *agent) renewals(ctx context.Context) {
-	r := renewal{agent: a}
+	r := renewal{agent: a, next: a.creds.get().Credential.RenewAt()}
 	for {
-		timer := a.clock.NewTimer(r.wait())
+		at := r.wakeAt()
+		timer := a.clock.NewTimer(max(0, at.Sub(a.clock.Now())))
 		var reply chan error
 		select {
 		case <-ctx.Done():
@@ -52,10 +82,14 @@ func (a *agent) renewals(ctx context.Context) {
 			return
 		case reply = <-a.renewNow:
 		case <-a.refused:
+			if r.failures > 0 {
+				timer.Stop()
+				continue // console was asked already, and will be again when it is time
+			}
 			r.awaitRefusal(ctx)
 		case <-timer.C():
-			if r.unstored && r.failures == 0 && a.clock.Now().Before(a.creds.get().Credential.RenewAt()) {
-				r.store(ctx, a.creds.get())
+			if at.Before(r.next) {
+				r.store(ctx, a.creds.get(), slog.LevelDebug)
 				continue
 			}
 		}
@@ -71,36 +105,38 @@ func (a *agent) renewals(ctx context.Context) {
 	}
 }
 
-// wait is how long nothing is to be done.
-func (r *renewal) wait() time.Duration {
-	wait := r.creds.get().Credential.RenewAt().Sub(r.clock.Now())
-	if r.failures > 0 {
-		wait = clock.Backoff(r.failures, retryBase, retryMost)
+// wakeAt is when something is to be done: the next renewal, or before it another try to store.
+func (r *renewal) wakeAt() time.Time {
+	if again := r.clock.Now().Add(storeAgain); r.unstored && again.Before(r.next) {
+		return again
 	}
-	if r.unstored {
-		wait = min(wait, storeAgain)
-	}
-	return max(0, wait)
+	return r.next
 }
 
 // awaitRefusal waits before a refusal that a fresh credential did not cure is asked about, lest that be a
 // tight loop.
 func (r *renewal) awaitRefusal(ctx context.Context) {
 	c, now := r.creds.get().Credential, r.clock.Now()
-	if age := now.Sub(c.ReceivedAt); age < retryMost && r.failures == 0 && age >= 0 && !c.Expired(now) {
+	if age := now.Sub(c.ReceivedAt); age < retryMost && age >= 0 && !c.Expired(now) {
 		_ = r.clock.Sleep(ctx, min(retryMost, max(retryBase, age)))
 	}
 }
 
 func (r *renewal) note(ctx context.Context, err error) {
+	r.creds.setUnrenewed(err)
 	if err == nil {
-		r.failures = 0
+		r.failures, r.next = 0, r.creds.get().Credential.RenewAt()
 		return
 	}
 	r.failures++
-	if refused, ok := enroll.AsRefusal(err); ok && refused.Permanent() {
-		r.failures = max(r.failures, 7) // console decided; look again at the slowest pace
+	var asked time.Duration
+	if refused, ok := enroll.AsRefusal(err); ok {
+		asked = refused.RetryAfter
+		if refused.Permanent() {
+			r.failures = max(r.failures, 7) // console decided; look again at the slowest pace
+		}
 	}
+	r.next = r.clock.Now().Add(max(asked, clock.Backoff(r.failures, retryBase, retryMost)))
 	r.log.ErrorContext(ctx, "the NATS credential was not renewed", "dependency", dependency(err), "reason", err.Error(), "expires_at", r.creds.get().Credential.ExpiresAt.Format(time.RFC3339))
 }
 
@@ -120,20 +156,23 @@ func (r *renewal) renew(ctx context.Context) error {
 	state.Credential = credential(fresh, r.clock.Now().UTC())
 	r.creds.set(state)
 	r.log.InfoContext(ctx, "NATS credential renewed", "template", state.Credential.Template, "expires_at", state.Credential.ExpiresAt.Format(time.RFC3339))
-	r.store(ctx, state)
+	r.store(ctx, state, slog.LevelWarn)
 	if r.connection != nil {
 		r.connection.Reconnect()
 	}
 	return nil
 }
 
-func (r *renewal) store(ctx context.Context, state identity.State) {
+// store writes the credential in use. A failure is logged at level: further tries need not be as loud as
+// the first.
+func (r *renewal) store(ctx context.Context, state identity.State, level slog.Level) {
 	err := r.agent.store.Save(state)
 	if err != nil {
-		r.log.WarnContext(ctx, "the renewed credential is in use, but could not be stored; it will be tried again", "dependency", "data directory", "reason", err.Error(),
+		r.log.Log(ctx, level, "the renewed credential is in use, but could not be stored; it will be tried again", "dependency", "data directory", "reason", err.Error(),
 			"cure", "make the directory writable for the agent, and free space on its volume: after a restart the agent begins with the older credential, and has to renew it first")
 	} else if r.unstored {
 		r.log.InfoContext(ctx, "the renewed credential is stored now", "file", r.agent.store.Path())
 	}
 	r.unstored = err != nil
+	r.creds.setUnstored(err)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -264,10 +265,12 @@ func (a *agent) isReady() (bool, string) {
 	if !ready {
 		return false, why
 	}
-	if _, err := a.connection.Conn(); err != nil {
-		return false, err.Error()
+	why = "ready"
+	_, err := a.connection.Conn()
+	if err != nil {
+		why = err.Error()
 	}
-	return true, "ready"
+	return err == nil, strings.Join(append([]string{why}, a.creds.troubles()...), "; ")
 }
 
 // subject is what the self-check looks at, as things stand.

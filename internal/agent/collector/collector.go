@@ -259,6 +259,9 @@ func (c *Collector) pods(ctx context.Context, inv *wire.Inventory) (wire.KindRep
 		if err != nil {
 			return "", err
 		}
+		if remaining := list.RemainingItemCount; remaining != nil && opts.Continue == "" {
+			kept.expect(len(list.Items) + int(*remaining))
+		}
 		for i := range list.Items {
 			c.keepPod(&list.Items[i], &kept, index)
 		}

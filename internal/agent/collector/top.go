@@ -21,6 +21,9 @@ type top[T any] struct {
 
 func (t *top[T]) reset() { t.total, t.items = 0, nil }
 
+// expect makes room for n objects at once: a list that grows piece by piece is held twice while it is moved.
+func (t *top[T]) expect(n int) { t.items = slices.Grow(t.items, max(0, min(n, t.limit)-len(t.items))) }
+
 // offer asks for the object only if it will be kept: probe holds just what before compares.
 func (t *top[T]) offer(probe T, whole func() T) {
 	t.total++
