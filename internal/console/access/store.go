@@ -66,10 +66,12 @@ type Store interface {
 	// DeleteExpiredSessions forgets what ended.
 	DeleteExpiredSessions(ctx context.Context, now time.Time) error
 
-	// CountAttempts counts the failed sign-ins under key since the given time.
+	// CountAttempts counts the sign-ins under key since the given time.
 	CountAttempts(ctx context.Context, key string, since time.Time) (int, error)
-	// RecordAttempt adds one and forgets those before the given time.
-	RecordAttempt(ctx context.Context, key string, at, forgetBefore time.Time) error
-	// ClearAttempts forgets all.
-	ClearAttempts(ctx context.Context, key string) error
+	// RecordAttempt counts one under each key.
+	RecordAttempt(ctx context.Context, keys []string, at time.Time) error
+	// ClearAttempts forgets all under each key, and under address what was counted at that time.
+	ClearAttempts(ctx context.Context, keys []string, address string, at time.Time) error
+	// ForgetAttempts forgets those before the given time.
+	ForgetAttempts(ctx context.Context, before time.Time) error
 }

@@ -133,19 +133,32 @@ func (s accessStore) CountAttempts(ctx context.Context, key string, since time.T
 	return int(n), accessErrors().translate(err, "count sign-in attempts")
 }
 
-func (s accessStore) RecordAttempt(ctx context.Context, key string, at, forgetBefore time.Time) error {
+func (s accessStore) RecordAttempt(ctx context.Context, keys []string, at time.Time) error {
 	return s.db.inTx(ctx, func(t *tx) error {
-		if err := t.q.DeleteOldSignInAttempts(ctx, sqlgen.DeleteOldSignInAttemptsParams{AttemptKey: key, FailedAt: dbtype.At(forgetBefore)}); err != nil {
-			return accessErrors().translate(err, "forget sign-in attempts")
+		for _, key := range keys {
+			if err := t.q.InsertSignInAttempt(ctx, sqlgen.InsertSignInAttemptParams{AttemptKey: key, FailedAt: dbtype.At(at)}); err != nil {
+				return accessErrors().translate(err, "record a sign-in attempt")
+			}
 		}
-		err := t.q.InsertSignInAttempt(ctx, sqlgen.InsertSignInAttemptParams{AttemptKey: key, FailedAt: dbtype.At(at)})
-		return accessErrors().translate(err, "record a sign-in attempt")
+		return nil
 	})
 }
 
-func (s accessStore) ClearAttempts(ctx context.Context, key string) error {
+func (s accessStore) ClearAttempts(ctx context.Context, keys []string, address string, at time.Time) error {
 	return s.db.inTx(ctx, func(t *tx) error {
-		return accessErrors().translate(t.q.DeleteSignInAttempts(ctx, key), "clear sign-in attempts")
+		for _, key := range keys {
+			if err := t.q.DeleteSignInAttempts(ctx, key); err != nil {
+				return accessErrors().translate(err, "clear sign-in attempts")
+			}
+		}
+		err := t.q.DeleteSignInAttemptsAt(ctx, sqlgen.DeleteSignInAttemptsAtParams{AttemptKey: address, FailedAt: dbtype.At(at)})
+		return accessErrors().translate(err, "clear a sign-in attempt")
+	})
+}
+
+func (s accessStore) ForgetAttempts(ctx context.Context, before time.Time) error {
+	return s.db.inTx(ctx, func(t *tx) error {
+		return accessErrors().translate(t.q.DeleteOldSignInAttempts(ctx, dbtype.At(before)), "forget sign-in attempts")
 	})
 }
 

@@ -138,7 +138,7 @@ func TestSignInAttemptsAreCountedAndForgotten(t *testing.T) {
 		done := make(chan error)
 		for i := range 10 {
 			go func() {
-				done <- s.RecordAttempt(ctx, "ann", after(time.Duration(i)*time.Minute), noon.Add(-time.Hour))
+				done <- s.RecordAttempt(ctx, []string{"ann", "here"}, after(time.Duration(i)*time.Minute))
 			}()
 		}
 		for range 10 {
@@ -156,13 +156,15 @@ func TestSignInAttemptsAreCountedAndForgotten(t *testing.T) {
 		expect("ann", time.Time{}, 10)
 		expect("ann", after(8*time.Minute), 2)
 		expect("bob", noon, 0)
-		if err := s.RecordAttempt(ctx, "ann", after(time.Hour), after(5*time.Minute)); err != nil {
+		if err := s.ForgetAttempts(ctx, after(5*time.Minute)); err != nil {
 			t.Fatal(err)
 		}
-		expect("ann", time.Time{}, 6)
-		if err := s.ClearAttempts(ctx, "ann"); err != nil {
+		expect("ann", time.Time{}, 5)
+		expect("here", time.Time{}, 5)
+		if err := s.ClearAttempts(ctx, []string{"ann"}, "here", after(7*time.Minute)); err != nil {
 			t.Fatal(err)
 		}
+		expect("here", time.Time{}, 4)
 		expect("ann", time.Time{}, 0)
 	})
 }
