@@ -315,7 +315,7 @@ func (s *console) serve(ctx context.Context, listener net.Listener, handler http
 			return err
 		}
 	}
-	web := newServer(ctx, handler, s.log)
+	web := newServer(ctx, handler, s.log, maxConnections())
 	group.Go(func() {
 		var err error
 		if s.certificate != nil {

@@ -84,6 +84,11 @@ func (s *server) events(v *visit) error {
 	if err != nil {
 		return err
 	}
+	leave, err := s.streams.enter(v.who.UserID)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	h := v.w.Header()
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
 	h.Set("X-Accel-Buffering", "no") // reverse proxies that hold answers back
