@@ -29,8 +29,8 @@ const (
 	bodyTimeout = time.Minute
 	// answerTimeout is how long a caller may take to accept an answer. Streams set their own for each write.
 	answerTimeout = 2 * time.Minute
-	idleTimeout = 2 * time.Minute
-	maxHeader   = 64 << 10
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 64 << 10
 	// streamGrace is how long open streams go on once a stop began.
 	streamGrace = 2 * time.Second
 	readyWithin = 3 * time.Second

@@ -13,6 +13,7 @@ import (
 
 	"prxm.uz/proxima/internal/clock/clocktest"
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit"
 	"prxm.uz/proxima/internal/console/problem"
 	"prxm.uz/proxima/internal/console/store"
 	"prxm.uz/proxima/internal/console/tenancy"
@@ -23,7 +24,24 @@ const (
 	password = "correct horse battery"
 )
 
+// recording notes the audit events that go to the real store.
+type recording struct {
+	access.Store
+	events []string
+}
+
+func (r *recording) InsertAPIToken(ctx context.Context, t access.APIToken, hash []byte, e audit.Event) error {
+	r.events = append(r.events, e.Action+" "+e.ResourceID)
+	return r.Store.InsertAPIToken(ctx, t, hash, e)
+}
+
+func (r *recording) RevokeAPIToken(ctx context.Context, userID, id string, at time.Time, e audit.Event) error {
+	r.events = append(r.events, e.Action+" "+e.ResourceID)
+	return r.Store.RevokeAPIToken(ctx, userID, id, at, e)
+}
+
 type house struct {
+	store   *recording
 	access  *access.Service
 	tenancy *tenancy.Service
 	clock   *clocktest.Manual
@@ -37,7 +55,8 @@ func newHouse(t *testing.T) house {
 	t.Cleanup(func() { _ = db.Close() })
 	hasher, err := access.NewHasher(access.Cost{MemoryKiB: 64, Iterations: 1, Parallelism: 1})
 	must(t, err)
-	h := house{access: access.New(db.Access(), hasher, c, slog.New(slog.DiscardHandler)), tenancy: tenancy.New(db.Tenancy(), hasher, c), clock: c}
+	recorded := &recording{Store: db.Access()}
+	h := house{store: recorded, access: access.New(recorded, hasher, c, slog.New(slog.DiscardHandler)), tenancy: tenancy.New(db.Tenancy(), hasher, c), clock: c}
 	_, err = h.tenancy.EnsureAdministrator(t.Context(), email, password)
 	must(t, err)
 	return h
@@ -178,8 +197,13 @@ func TestAPITokens(t *testing.T) {
 	refused("expired", "api_token_expired")
 	minted, plain, err = h.access.MintAPIToken(ctx, p, "ci", 0)
 	must(t, err)
-	must(t, h.access.RevokeAPIToken(ctx, p, minted.ID))
+	for range 2 { // the second changes nothing, and is no event
+		must(t, h.access.RevokeAPIToken(ctx, p, minted.ID))
+	}
 	refused("revoked", "api_token_revoked")
+	if got := h.store.events; len(got) != 3 || got[1] != "api_token_minted "+minted.ID || got[2] != "api_token_revoked "+minted.ID {
+		t.Errorf("audited: %v", got)
+	}
 
 	u, err := h.tenancy.CreateUser(ctx, p, "bob@example.com", "Bob", password)
 	must(t, err)

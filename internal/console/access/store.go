@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"prxm.uz/proxima/internal/console/audit"
 )
 
 // ErrNotFound is what a Store answers for a row that is not there.
@@ -46,14 +48,14 @@ type Store interface {
 	// Grants lists the permissions of a user's roles with their scopes.
 	Grants(ctx context.Context, userID string) ([]Grant, error)
 
-	// InsertAPIToken keeps a token under the SHA-256 of its plain value.
-	InsertAPIToken(ctx context.Context, t APIToken, hash []byte) error
+	// InsertAPIToken keeps a token under the SHA-256 of its plain value, with the event of it.
+	InsertAPIToken(ctx context.Context, t APIToken, hash []byte, e audit.Event) error
 	// APITokenByHash answers ErrNotFound where there is none, and a revoked or expired one as it is.
 	APITokenByHash(ctx context.Context, hash []byte) (APIToken, error)
 	// APITokens lists the tokens of a user, newest first.
 	APITokens(ctx context.Context, userID string) ([]APIToken, error)
-	// RevokeAPIToken answers ErrNotFound where the user has no such token.
-	RevokeAPIToken(ctx context.Context, userID, id string, at time.Time) error
+	// RevokeAPIToken ends a token with the event of it; ErrNotFound where the user has no such token.
+	RevokeAPIToken(ctx context.Context, userID, id string, at time.Time, e audit.Event) error
 	// TouchAPIToken records a use; called at most once a minute for a token.
 	TouchAPIToken(ctx context.Context, id string, at time.Time) error
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit"
 	"prxm.uz/proxima/internal/console/store/internal/dbtype"
 	"prxm.uz/proxima/internal/console/store/internal/sqlgen"
 )
@@ -60,14 +61,17 @@ func apiTokenFrom(t sqlgen.ApiToken) access.APIToken {
 }
 
 // InsertAPIToken answers ErrNotFound where the user is not there.
-func (s accessStore) InsertAPIToken(ctx context.Context, token access.APIToken, hash []byte) error {
+func (s accessStore) InsertAPIToken(ctx context.Context, token access.APIToken, hash []byte, e audit.Event) error {
 	return s.db.inTx(ctx, func(t *tx) error {
 		n, err := t.q.InsertAPIToken(ctx, sqlgen.InsertAPITokenParams{
 			ID: token.ID, UserID: token.UserID, Name: token.Name, Prefix: token.Prefix, Hash: hash,
 			CreatedAt: dbtype.At(token.CreatedAt), ExpiresAt: dbtype.At(token.ExpiresAt),
 			LastUsedAt: dbtype.At(token.LastUsedAt), RevokedAt: dbtype.At(token.RevokedAt),
 		})
-		return accessErrors().inserted(n, err, "insert API token "+token.ID)
+		if err := accessErrors().inserted(n, err, "insert API token "+token.ID); err != nil {
+			return err
+		}
+		return t.AppendAudit(ctx, e)
 	})
 }
 
@@ -85,10 +89,13 @@ func (r reads) APITokens(ctx context.Context, userID string) ([]access.APIToken,
 	return each(found, apiTokenFrom), accessErrors().translate(err, "API tokens of "+userID)
 }
 
-func (s accessStore) RevokeAPIToken(ctx context.Context, userID, id string, at time.Time) error {
+func (s accessStore) RevokeAPIToken(ctx context.Context, userID, id string, at time.Time, e audit.Event) error {
 	return s.db.inTx(ctx, func(t *tx) error {
 		n, err := t.q.RevokeAPIToken(ctx, sqlgen.RevokeAPITokenParams{UserID: userID, ID: id, RevokedAt: dbtype.At(at)})
-		return accessErrors().changed(n, err, "revoke API token "+id)
+		if err := accessErrors().changed(n, err, "revoke API token "+id); err != nil {
+			return err
+		}
+		return t.AppendAudit(ctx, e)
 	})
 }
 
