@@ -45,6 +45,14 @@ func (d statusData) seen() string {
 	return strings.Join(states, ",")
 }
 
+// install is the address of the printed command; an archived attempt has none.
+func (d statusData) install() string {
+	if !d.Attempt.ArchivedAt.IsZero() {
+		return ""
+	}
+	return d.path() + "/install"
+}
+
 func (d statusData) path() string { return "/clusters/add/" + d.Attempt.ID }
 
 func (s *server) status(v *visit) error {
