@@ -78,7 +78,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	if err := cluster.Run(ctx, &cmd.Config, c, log); err != nil {
 		attributes := []any{"reason", err.Error()}
 		if refused, ok := errors.AsType[*enroll.Refusal](err); ok {
-			attributes = []any{"code", refused.Code, "detail", refused.Detail, "cure", refused.Cure}
+			attributes = []any{"status", refused.Status, "code", refused.Code, "detail", refused.Detail, "cure", refused.Cure}
 		}
 		log.ErrorContext(ctx, "cluster agent cannot go on", attributes...)
 		return 1

@@ -284,7 +284,7 @@ func (a *agent) subject() doctor.Subject {
 		s.NATS = roots
 	}
 	if a.cfg.elects() {
-		s.LeaseNamespace = a.cfg.PodNamespace
+		s.LeaseNamespace, s.LeaseName = a.cfg.PodNamespace, leaseName
 	}
 	return s
 }

@@ -51,9 +51,9 @@ type Subject struct {
 	// Kubernetes is nil where no client could be made; KubernetesError says why.
 	Kubernetes      *kubeapi.Client
 	KubernetesError error
-	// LeaseNamespace is where replicas elect a leader; empty without election.
-	LeaseNamespace string
-	Clock          clock.Clock
+	// LeaseNamespace and LeaseName are the Lease by which replicas elect a leader; empty without election.
+	LeaseNamespace, LeaseName string
+	Clock                     clock.Clock
 }
 
 // limit bounds one check, so that a black hole does not hold up the rest.

@@ -11,7 +11,7 @@ import (
 // need is one permission that the collector uses.
 type need struct{ group, resource, verb, namespace, name string }
 
-func needs(leaseNamespace string) []need {
+func needs(leaseNamespace, leaseName string) []need {
 	list := []need{
 		{"", "namespaces", "get", "", "kube-system"},
 		{"", "nodes", "list", "", ""},
@@ -24,9 +24,12 @@ func needs(leaseNamespace string) []need {
 		{"", "events", "list", "", ""},
 	}
 	if leaseNamespace != "" {
-		for _, verb := range []string{"get", "create", "update"} {
-			list = append(list, need{"coordination.k8s.io", "leases", verb, leaseNamespace, ""})
-		}
+		const group, resource = "coordination.k8s.io", "leases"
+		list = append(list,
+			need{group, resource, "create", leaseNamespace, ""}, // which cannot be granted by name (B-89)
+			need{group, resource, "get", leaseNamespace, leaseName},
+			need{group, resource, "update", leaseNamespace, leaseName},
+		)
 	}
 	return list
 }
@@ -49,7 +52,7 @@ func (Subject) kubernetes(ctx context.Context, s Subject) []Finding {
 	}
 	findings := []Finding{{Check: "kubernetes.api", Status: OK, Message: "the Kubernetes API answers, version " + version.GitVersion}}
 	denied := 0
-	for _, n := range needs(s.LeaseNamespace) {
+	for _, n := range needs(s.LeaseNamespace, s.LeaseName) {
 		f, bad := s.permission(ctx, n)
 		if bad {
 			denied++
@@ -82,8 +85,12 @@ func (s Subject) permission(ctx context.Context, n need) (f Finding, bad bool) {
 	if n.namespace != "" {
 		kind = "Role in " + n.namespace
 	}
+	object, named := n.resource, ""
+	if n.name != "" {
+		object, named = n.resource+" "+n.name, fmt.Sprintf(", resourceNames: [%q]", n.name)
+	}
 	return Finding{
-		Check: check, Status: status, Message: fmt.Sprintf("the agent may not %s %s", n.verb, n.resource),
-		Cure: fmt.Sprintf("apply the %s of this version; the missing rule is apiGroups: [%q], resources: [%q], verbs: [%q]", kind, n.group, n.resource, n.verb),
+		Check: check, Status: status, Message: fmt.Sprintf("the agent may not %s %s", n.verb, object),
+		Cure: fmt.Sprintf("apply the %s of this version; the missing rule is apiGroups: [%q], resources: [%q]%s, verbs: [%q]", kind, n.group, n.resource, named, n.verb),
 	}, true
 }
