@@ -51,6 +51,8 @@ type FleetReceiver interface {
 	RecordPresence(ctx context.Context, batch []fleet.Presence) error
 	// RecordPulses does the same with heartbeats.
 	RecordPulses(ctx context.Context, batch []fleet.Pulse) error
+	// Suspend keeps an agent out for a while that sends or connects far more than an agent does.
+	Suspend(ctx context.Context, agentID, why string) error
 }
 
 // Config is what a Server needs.
@@ -62,6 +64,8 @@ type Config struct {
 	Clock     clock.Clock
 	Logger    *slog.Logger
 	Registry  prometheus.Registerer
+	// Control closes connections of agents that have too many; nil leaves them.
+	Control *Connection
 	// StreamBytes bounds the stream of inventories; zero means DefaultStreamBytes. Replicas is its
 	// number of copies; zero means one.
 	StreamBytes int64
@@ -83,6 +87,7 @@ type Server struct {
 	pace      *pace
 	consuming atomic.Bool                  // the stream and its consumer are there
 	canary    atomic.Pointer[canaryResult] // the last
+	suspects  chan suspect
 
 	mu       sync.Mutex // guards the batch
 	presence map[string]fleet.Presence
@@ -107,7 +112,7 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register metrics of ingest: %w", err)
 	}
-	return &Server{Config: c, metrics: m, pace: newPace(), presence: map[string]fleet.Presence{}, pulses: map[string]fleet.Pulse{}}, nil
+	return &Server{Config: c, metrics: m, pace: newPace(), suspects: make(chan suspect, maxSuspects), presence: map[string]fleet.Presence{}, pulses: map[string]fleet.Pulse{}}, nil
 }
 
 // Run takes messages until ctx ends, and stores the last batch before it returns. NATS that is away is
@@ -115,6 +120,7 @@ func New(c Config) (*Server, error) {
 func (s *Server) Run(ctx context.Context) error {
 	var subscriptions []*nats.Subscription
 	for subject, handle := range map[string]nats.MsgHandler{
+		wire.InventorySubject("*"): s.weigh,
 		wire.HeartbeatSubject("*"): s.takeHeartbeat,
 		wire.StatusSubject("*"):    s.takeStatus,
 		wire.ConfigSubject("*"):    func(m *nats.Msg) { s.answerConfig(ctx, m) },
@@ -129,6 +135,8 @@ func (s *Server) Run(ctx context.Context) error {
 	group.Go(func() { s.takeInventories(ctx) })
 	group.Go(func() { s.flushBatches(ctx) })
 	group.Go(func() { s.watchStream(ctx) })
+	group.Go(func() { s.suspend(ctx) })
+	group.Go(func() { s.watchConnections(ctx) })
 	<-ctx.Done()
 	for _, sub := range subscriptions {
 		_ = sub.Unsubscribe() // fails only where the connection is closed
@@ -318,12 +326,17 @@ func (s *Server) config(ctx context.Context, agentID string, data []byte) wire.C
 func (s *Server) accept(kind string, m *nats.Msg) (agentID string, ok bool) {
 	s.metrics.received.WithLabelValues(kind).Inc()
 	agentID, ok = wire.AgentOf(m.Subject)
+	if !ok {
+		s.metrics.dropped.WithLabelValues(kind).Inc()
+		return "", false
+	}
+	ok, flood := s.pace.allow(kind, agentID, len(m.Data), s.Clock.Now())
 	switch {
+	case flood:
+		s.suspect(agentID, "it flooded messages of kind "+kind)
+		fallthrough
 	case !ok:
 		s.metrics.dropped.WithLabelValues(kind).Inc()
-	case !s.pace.allow(kind, agentID, s.Clock.Now()):
-		s.metrics.dropped.WithLabelValues(kind).Inc()
-		ok = false
 	case len(m.Data) > wire.MaxMessage:
 		s.metrics.malformed.WithLabelValues(kind).Inc()
 		ok = false
