@@ -151,7 +151,7 @@ func suspendedSentence(a fleet.Agent, now time.Time) string {
 	if !now.Before(a.SuspendedUntil()) || !a.RevokedAt.IsZero() {
 		return ""
 	}
-	minutes := int(a.SuspendedUntil().Sub(now)/time.Minute) + 1
+	minutes := int((a.SuspendedUntil().Sub(now) + time.Minute - 1) / time.Minute)
 	return "Kept out for " + plural(minutes, "more minute", "more minutes") + ": it sent far more than an agent does, or opened far more connections. It comes back by itself; revoke it if this goes on."
 }
 
