@@ -265,7 +265,7 @@ func (s *console) assemble() error {
 	}
 	s.ingest, err = natsapi.New(natsapi.Config{
 		OwnStream: s.embedded != nil, Control: s.nats,
-		Conn:      s.nats.Conn, JetStream: s.nats.JetStream, Inventory: s.inventory, Fleet: s.fleet, Clock: s.clock, Logger: s.log, Registry: s.registry,
+		Conn: s.nats.Conn, JetStream: s.nats.JetStream, Inventory: s.inventory, Fleet: s.fleet, Clock: s.clock, Logger: s.log, Registry: s.registry,
 	})
 	return err
 }

@@ -1,11 +1,16 @@
 package natsapi_test
 
 import (
+	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"prxm.uz/proxima/internal/console/inventory"
+	"prxm.uz/proxima/internal/wire"
 )
 
 // onEitherNATS runs a story on the embedded server and on one of the operator's own.
@@ -121,5 +126,71 @@ func TestConnectionsOfAnAgentAreBounded(t *testing.T) {
 		if !bystander.IsConnected() || bystander.Reconnects > 0 {
 			t.Error("another agent was cut off too")
 		}
+	})
+}
+
+// A large inventory is taken beside those of others, once, however long it takes; of what one agent sends
+// meanwhile the newest alone waits, and one agent after the other has its turn.
+func TestALargeInventoryHoldsUpNobodyElse(t *testing.T) {
+	w := newWorld(t, 0)
+	d := newDomain()
+	d.answer = func(data string) error {
+		if strings.HasPrefix(data, "large") {
+			return inventory.ErrLarge
+		}
+		return nil
+	}
+	begun, release := make(chan string, 10), make(chan struct{})
+	d.large = func(ctx context.Context, what string) error {
+		begun <- what
+		select {
+		case <-release:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	_, stop := w.serve(d)
+	defer stop()
+	a, b, c := w.connect(w.agent("agt_a")), w.connect(w.agent("agt_b")), w.connect(w.agent("agt_c"))
+	publish(t, a, "inventory.agt_a", "large 1")
+	if got := await(t, "the large inventory", begun); got != "agt_a large 1" {
+		t.Fatal(got)
+	}
+	small := func(text string) {
+		t.Helper()
+		publish(t, c, "inventory.agt_c", text)
+		for got := ""; got != "agt_c "+text; {
+			got = await(t, "the inventory of another agent", d.received)
+		}
+	}
+	small("first")
+	for _, text := range []string{"large 2", "large 3"} {
+		publish(t, a, "inventory.agt_a", text)
+		small("behind " + text) // so that console has it
+		if text == "large 2" {
+			publish(t, b, "inventory.agt_b", "large 1")
+			small("behind the other")
+		}
+	}
+	for _, want := range []string{"agt_a large 3", "agt_b large 1"} {
+		select {
+		case got := <-begun:
+			t.Fatalf("%s was begun beside another", got)
+		default:
+		}
+		release <- struct{}{}
+		if got := await(t, want, begun); got != want {
+			t.Fatalf("%s was next, want %s", got, want)
+		}
+	}
+	release <- struct{}{}
+	consumer, err := w.console.JetStream.Consumer(t.Context(), wire.StreamInventory, "console")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all to be acknowledged", func() bool {
+		info, err := consumer.Info(t.Context())
+		return err == nil && info.NumAckPending == 0 && info.NumPending == 0
 	})
 }

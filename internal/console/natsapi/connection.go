@@ -58,8 +58,8 @@ type Connection struct {
 	arrived sync.Mutex
 	servers map[string]bool // to which agents connected since the last look
 
-	stop   context.CancelFunc
-	done   chan struct{}
+	stop context.CancelFunc
+	done chan struct{}
 }
 
 // Connect returns at once even if an external NATS is away: Conn then connects as soon as it is there.

@@ -351,6 +351,7 @@ type domain struct {
 	presence chan []fleet.Presence
 	pulses   chan []fleet.Pulse
 	epochs   atomic.Int64 // handed out
+	large    func(ctx context.Context, what string) error
 	suspend  func(agentID string) error
 	kept     chan string // out: agents that were suspended
 }
@@ -359,6 +360,7 @@ func newDomain() *domain {
 	return &domain{
 		answer: func(string) error { return nil }, received: make(chan string, 100),
 		presence: make(chan []fleet.Presence, 100), pulses: make(chan []fleet.Pulse, 100),
+		large:   func(context.Context, string) error { return nil },
 		suspend: func(string) error { return nil }, kept: make(chan string, 100),
 	}
 }
@@ -366,6 +368,10 @@ func newDomain() *domain {
 func (d *domain) Receive(_ context.Context, agentID string, data []byte, _ time.Time) error {
 	d.received <- agentID + " " + string(data)
 	return d.answer(string(data))
+}
+
+func (d *domain) ReceiveLarge(ctx context.Context, agentID string, data []byte, _ time.Time) error {
+	return d.large(ctx, agentID+" "+string(data))
 }
 
 func (d *domain) NextEpoch(_ context.Context, _, slug string) (int64, error) {
