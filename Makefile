@@ -90,6 +90,10 @@ fuzz: ## Fuzz every target for FUZZ_TIME (default 1m) each.
 	    echo "== $$package $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZ_TIME:-1m} ./$$package; \
 	  done; done
 
+.PHONY: kill
+kill: ## Kill programs KILLS times (default 200; SEED repeats a run) and count what is stored; near 10 minutes.
+	go test -count=1 -v -timeout 30m ./test/kills -kills $${KILLS:-200} -seed $${SEED:-0}
+
 .PHONY: bench
 bench: ## The benchmarks behind docs/benchmarks.md.
 	go test -run '^$$' -bench . -benchmem ./...

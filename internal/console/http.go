@@ -27,11 +27,15 @@ const (
 	headerTimeout = 10 * time.Second
 	// bodyTimeout bounds a whole request that has a body.
 	bodyTimeout = time.Minute
-	idleTimeout = 2 * time.Minute
-	maxHeader   = 64 << 10
+	// answerTimeout is how long a caller may take to accept an answer. Streams set their own for each write.
+	answerTimeout = 2 * time.Minute
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 64 << 10
 	// streamGrace is how long open streams go on once a stop began.
 	streamGrace = 2 * time.Second
 	readyWithin = 3 * time.Second
+	// metricsConnections is how many may be open on the address of the metrics alone.
+	metricsConnections = 64
 )
 
 func listen(ctx context.Context, variable, address string) (net.Listener, error) {
@@ -55,11 +59,11 @@ type server struct {
 	streams context.CancelFunc
 }
 
-func newServer(ctx context.Context, handler http.Handler, log *slog.Logger) *server {
+func newServer(ctx context.Context, handler http.Handler, log *slog.Logger, most int) *server {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	return &server{streams: cancel, server: &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return base },
+		ConnState: newConnections(most).observe, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return base },
 	}}
 }
 
@@ -116,7 +120,7 @@ func (s *console) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return recovered(s.log, boundBody(forwarded(proxies, apart(api, mux)))), nil
+	return recovered(s.log, bounded(forwarded(proxies, apart(api, mux)))), nil
 }
 
 // people puts the sessions in front of a handler, and refuses what a page of another site asks for.
@@ -228,7 +232,7 @@ func (s *console) serveMetrics(ctx context.Context, failed chan<- error, ends *e
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", s.metricsHandler())
-	m := newServer(ctx, mux, s.log)
+	m := newServer(ctx, mux, s.log, metricsConnections)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -273,15 +277,16 @@ func forwarded(proxies []netip.Prefix, next http.Handler) http.Handler {
 	})
 }
 
-// boundBody keeps a slow sender from holding a connection. A request without body has none to wait
-// for, and may stream its answer.
-func boundBody(next http.Handler) http.Handler {
+// bounded keeps a slow sender, and one who accepts no answer, from holding a connection.
+func bounded(next http.Handler) http.Handler {
 	machine := clock.System() // sockets compare with the machine's clock
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Not every writer has deadlines; those of net/http do.
+		control := http.NewResponseController(w)
 		if r.ContentLength != 0 {
-			// Not every writer has deadlines; those of net/http do.
-			_ = http.NewResponseController(w).SetReadDeadline(machine.Now().Add(bodyTimeout))
+			_ = control.SetReadDeadline(machine.Now().Add(bodyTimeout))
 		}
+		_ = control.SetWriteDeadline(machine.Now().Add(answerTimeout))
 		next.ServeHTTP(w, r)
 	})
 }

@@ -306,7 +306,7 @@ func (s *console) serve(ctx context.Context, listener net.Listener, handler http
 		}
 	})
 	group.Go(func() { s.onboarding.Run(workers) })
-	group.Go(func() { s.forgetSessions(workers) })
+	group.Go(func() { s.forgetAccess(workers) })
 	group.Go(func() { s.endConflicts(workers) })
 	ends.add(func() error { stopWorkers(); group.Wait(); return nil })
 
@@ -315,7 +315,7 @@ func (s *console) serve(ctx context.Context, listener net.Listener, handler http
 			return err
 		}
 	}
-	web := newServer(ctx, handler, s.log)
+	web := newServer(ctx, handler, s.log, maxConnections())
 	group.Go(func() {
 		var err error
 		if s.certificate != nil {
@@ -338,13 +338,13 @@ func (s *console) serve(ctx context.Context, listener net.Listener, handler http
 	}
 }
 
-// forgetSessions deletes sessions that ended, every hour.
-func (s *console) forgetSessions(ctx context.Context) {
+// forgetAccess forgets sessions that ended and old failed sign-ins, every hour.
+func (s *console) forgetAccess(ctx context.Context) {
 	ticker := s.clock.NewTicker(time.Hour)
 	defer ticker.Stop()
 	for {
-		if err := s.access.DeleteExpiredSessions(ctx); err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "sessions that ended were not deleted", "error", err)
+		if err := s.access.Forget(ctx); err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "sessions that ended and old sign-ins were not forgotten", "error", err)
 		}
 		select {
 		case <-ctx.Done():

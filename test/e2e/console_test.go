@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -301,7 +302,8 @@ func TestMetricsArePrivate(t *testing.T) {
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	h := harness.New(t)
-	nats, env := externalNATS(t, h)
+	nats, env := h.OwnNATS()
+	maps.Copy(env, settings())
 	c := h.Console(harness.ConsoleOptions{Env: env})
 	if err := nats.Kill(); err != nil {
 		t.Fatal(err)

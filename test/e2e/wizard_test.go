@@ -4,8 +4,7 @@ package e2e
 
 import (
 	"fmt"
-	"os/exec"
-	"path/filepath"
+	"maps"
 	"strings"
 	"testing"
 
@@ -37,27 +36,10 @@ func settings() map[string]string {
 // startExternal starts console beside PostgreSQL and a NATS server that nats-setup configured.
 func startExternal(t *testing.T, h *harness.T) *harness.Console {
 	t.Helper()
-	_, env := externalNATS(t, h)
+	_, env := h.OwnNATS()
+	maps.Copy(env, settings())
 	env["PROXIMA_DATABASE_URL"] = h.Database(h.Postgres())
 	return h.Console(harness.ConsoleOptions{Env: env})
-}
-
-// externalNATS starts a NATS server that nats-setup configured, and answers how console is told of it.
-func externalNATS(t *testing.T, h *harness.T) (*harness.NATS, map[string]string) {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "nats")
-	client, socket := h.Port(), h.Port()
-	out, err := exec.CommandContext(t.Context(), h.Product().Console, "nats-setup", dir, "--no-tls", "--nats-data-dir", filepath.Join(dir, "data"),
-		fmt.Sprintf("--port=%d", client.Number), fmt.Sprintf("--websocket-port=%d", socket.Number)).CombinedOutput()
-	if err != nil {
-		t.Fatalf("nats-setup: %v: %s", err, out)
-	}
-	nats := h.NATS(filepath.Join(dir, "nats-server.conf"))
-	env := settings()
-	env["PROXIMA_NATS_URL"] = nats.URL()
-	env["PROXIMA_NATS_WEBSOCKET_URL"] = strings.Replace(nats.WebSocketURL(), "http", "ws", 1)
-	env["PROXIMA_NATS_KEYS_DIR"] = filepath.Join(dir, "keys")
-	return nats, env
 }
 
 // TestWizard walks from the first sign-in to four passed gates and on to the cluster's pages. Midway

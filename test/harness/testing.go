@@ -2,6 +2,9 @@ package harness
 
 import (
 	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +135,24 @@ func (t *T) NATS(configFile string) *NATS {
 	t.must(err)
 	t.endWith(n.Stop, n.Processes)
 	return n
+}
+
+// OwnNATS starts a NATS server that nats-setup configured, and returns the settings by which a console is told
+// of it.
+func (t *T) OwnNATS() (*NATS, map[string]string) {
+	t.tb.Helper()
+	dir := filepath.Join(t.tb.TempDir(), "nats")
+	client, socket := t.Port(), t.Port()
+	out, err := exec.CommandContext(t.Context(), t.Product().Console, "nats-setup", dir, "--no-tls", "--nats-data-dir", filepath.Join(dir, "data"),
+		fmt.Sprintf("--port=%d", client.Number), fmt.Sprintf("--websocket-port=%d", socket.Number)).CombinedOutput()
+	if err != nil {
+		t.tb.Fatalf("nats-setup: %v: %s", err, out)
+	}
+	n := t.NATS(filepath.Join(dir, "nats-server.conf"))
+	return n, map[string]string{
+		"PROXIMA_NATS_URL": n.URL(), "PROXIMA_NATS_WEBSOCKET_URL": strings.Replace(n.WebSocketURL(), "http", "ws", 1),
+		"PROXIMA_NATS_KEYS_DIR": filepath.Join(dir, "keys"),
+	}
 }
 
 // Port reserves a port for the length of the test.

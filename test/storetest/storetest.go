@@ -111,11 +111,38 @@ func (e *Engines) SQLite(tb testing.TB) *Database {
 	if err := os.WriteFile(path, template, 0o600); err != nil {
 		tb.Fatal(err)
 	}
+	cfg := store.Config{Path: path}
+	return open(tb, cfg, beside(tb, cfg))
+}
+
+// Beside opens the database of a console that runs, to be read and disturbed beside it. The store's own methods
+// are not there.
+func Beside(tb testing.TB, cfg store.Config) *Database {
+	tb.Helper()
+	raw := beside(tb, cfg)
+	raw.SetMaxIdleConns(0) // the server may have been killed since
+	tb.Cleanup(func() {
+		if err := raw.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return &Database{raw: raw}
+}
+
+func beside(tb testing.TB, cfg store.Config) *sql.DB {
+	tb.Helper()
+	if cfg.URL != "" {
+		raw, err := sql.Open("pgx", cfg.URL)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return raw
+	}
 	drv := &sqlite.Driver{}
 	if err := drv.RegisterCollationUtf8("C", strings.Compare); err != nil { // as the store does
 		tb.Fatal(err)
 	}
-	return open(tb, store.Config{Path: path}, sql.OpenDB(connector{drv, path}))
+	return sql.OpenDB(connector{drv, cfg.Path + "?_pragma=busy_timeout(10000)"})
 }
 
 // connector opens a SQLite file beside the store.
@@ -145,11 +172,8 @@ func (e *Engines) Postgres(tb testing.TB) *Database {
 			tb.Errorf("drop the database: %v", err)
 		}
 	})
-	raw, err := sql.Open("pgx", url)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return open(tb, store.Config{URL: url}, raw)
+	cfg := store.Config{URL: url}
+	return open(tb, cfg, beside(tb, cfg))
 }
 
 func open(tb testing.TB, cfg store.Config, raw *sql.DB) *Database {
@@ -197,6 +221,27 @@ func (d *Database) Count(tb testing.TB, query string, args ...any) int {
 		tb.Fatalf("%s: %v", query, err)
 	}
 	return n
+}
+
+// Texts answers a query for one column of texts.
+func (d *Database) Texts(tb testing.TB, query string, args ...any) (found []string) {
+	tb.Helper()
+	rows, err := d.raw.QueryContext(tb.Context(), query, args...)
+	if err != nil {
+		tb.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			tb.Fatalf("%s: %v", query, err)
+		}
+		found = append(found, text)
+	}
+	if err := rows.Err(); err != nil {
+		tb.Fatalf("%s: %v", query, err)
+	}
+	return found
 }
 
 // Exec changes the database beside the store's own methods, as a fault would.

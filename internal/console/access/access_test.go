@@ -2,15 +2,18 @@ package access_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"prxm.uz/proxima/internal/clock/clocktest"
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit"
 	"prxm.uz/proxima/internal/console/problem"
 	"prxm.uz/proxima/internal/console/store"
 	"prxm.uz/proxima/internal/console/tenancy"
@@ -21,7 +24,24 @@ const (
 	password = "correct horse battery"
 )
 
+// recording notes the audit events that go to the real store.
+type recording struct {
+	access.Store
+	events []string
+}
+
+func (r *recording) InsertAPIToken(ctx context.Context, t access.APIToken, hash []byte, e audit.Event) error {
+	r.events = append(r.events, e.Action+" "+e.ResourceID)
+	return r.Store.InsertAPIToken(ctx, t, hash, e)
+}
+
+func (r *recording) RevokeAPIToken(ctx context.Context, userID, id string, at time.Time, e audit.Event) error {
+	r.events = append(r.events, e.Action+" "+e.ResourceID)
+	return r.Store.RevokeAPIToken(ctx, userID, id, at, e)
+}
+
 type house struct {
+	store   *recording
 	access  *access.Service
 	tenancy *tenancy.Service
 	clock   *clocktest.Manual
@@ -35,7 +55,8 @@ func newHouse(t *testing.T) house {
 	t.Cleanup(func() { _ = db.Close() })
 	hasher, err := access.NewHasher(access.Cost{MemoryKiB: 64, Iterations: 1, Parallelism: 1})
 	must(t, err)
-	h := house{access: access.New(db.Access(), hasher, c, slog.New(slog.DiscardHandler)), tenancy: tenancy.New(db.Tenancy(), hasher, c), clock: c}
+	recorded := &recording{Store: db.Access()}
+	h := house{store: recorded, access: access.New(recorded, hasher, c, slog.New(slog.DiscardHandler)), tenancy: tenancy.New(db.Tenancy(), hasher, c), clock: c}
 	_, err = h.tenancy.EnsureAdministrator(t.Context(), email, password)
 	must(t, err)
 	return h
@@ -79,12 +100,15 @@ func TestSignInIsThrottled(t *testing.T) {
 	if codes["sign_in_failed"] > access.AttemptsPerAccount || codes["sign_in_failed"]+codes["too_many_attempts"] != 30 {
 		t.Errorf("30 guesses at once: %v", codes)
 	}
-	_, err := h.access.SignIn(t.Context(), email, password, "198.51.100.1:5")
+	_, err := h.access.SignIn(t.Context(), email, password, "192.0.2.1:6")
 	if !problem.Is(err, problem.TooMany) {
 		t.Fatalf("the right password while throttled: %v", err)
 	}
 	if e, ok := err.(*problem.Error); !ok || e.RetryAfterSeconds < 60 || e.RetryAfterSeconds > 15*60 { //nolint:errorlint // not wrapped
 		t.Errorf("retry after: %v", err)
+	}
+	if _, err := h.access.SignIn(t.Context(), email, password, "198.51.100.1:5"); err != nil {
+		t.Errorf("the owner is locked out from elsewhere: %v", err)
 	}
 	h.clock.Advance(access.AttemptWindow + time.Second)
 	if _, err := h.access.SignIn(t.Context(), email, password, "192.0.2.1:5"); err != nil {
@@ -92,16 +116,59 @@ func TestSignInIsThrottled(t *testing.T) {
 	}
 }
 
+// One account is guessed at from many addresses, each within its own limit.
+func TestGuessesFromManyAddressesAreThrottled(t *testing.T) {
+	h := newHouse(t)
+	for i := range access.AttemptsFromAnywhere {
+		if _, err := h.access.SignIn(t.Context(), email, "wrong", fmt.Sprintf("192.0.2.%d:5", i%50)); problem.CodeOf(err) != "sign_in_failed" {
+			t.Fatalf("guess %d: %v", i, err)
+		}
+	}
+	if _, err := h.access.SignIn(t.Context(), email, "wrong", "198.51.100.1:5"); !problem.Is(err, problem.TooMany) {
+		t.Errorf("one more: %v", err)
+	}
+	must(t, h.access.Forget(t.Context()))
+	if _, err := h.access.SignIn(t.Context(), email, "wrong", "198.51.100.1:5"); !problem.Is(err, problem.TooMany) {
+		t.Errorf("those that count were forgotten: %v", err)
+	}
+}
+
+// A volley for many accounts at once gets no further than one after the other would.
 func TestAddressIsThrottled(t *testing.T) {
 	h := newHouse(t)
-	for i := range access.AttemptsPerAddress {
-		_, _ = h.access.SignIn(t.Context(), strings.Repeat("x", i+1)+"@example.com", "wrong", "[2001:db8::1]:5")
+	var checked atomic.Int64
+	var wait sync.WaitGroup
+	for i := range 2 * access.AttemptsPerAddress {
+		wait.Go(func() {
+			_, err := h.access.SignIn(t.Context(), fmt.Sprintf("x%d@example.com", i), "wrong", "[2001:db8::1]:5")
+			if problem.CodeOf(err) == "sign_in_failed" {
+				checked.Add(1)
+			}
+		})
+	}
+	wait.Wait()
+	if n := checked.Load(); n > access.AttemptsPerAddress {
+		t.Errorf("%d passwords were checked", n)
+	}
+	for range access.AttemptsPerAddress {
+		_, _ = h.access.SignIn(t.Context(), "y@example.com", "wrong", "[2001:db8::1]:5")
 	}
 	if _, err := h.access.SignIn(t.Context(), email, password, "[2001:db8::2]:5"); !problem.Is(err, problem.TooMany) {
 		t.Errorf("the same /64: %v", err)
 	}
 	if _, err := h.access.SignIn(t.Context(), email, password, "[2001:db8:1::1]:5"); err != nil {
 		t.Errorf("another /64: %v", err)
+	}
+}
+
+// Many people behind one address who sign in well use none of its count.
+func TestSuccessIsNotCounted(t *testing.T) {
+	h := newHouse(t)
+	for i := range 2 * access.AttemptsPerAddress {
+		h.clock.Advance(time.Second)
+		if _, err := h.access.SignIn(t.Context(), email, password, "192.0.2.1:5"); err != nil {
+			t.Fatalf("sign-in %d: %v", i, err)
+		}
 	}
 }
 
@@ -130,8 +197,13 @@ func TestAPITokens(t *testing.T) {
 	refused("expired", "api_token_expired")
 	minted, plain, err = h.access.MintAPIToken(ctx, p, "ci", 0)
 	must(t, err)
-	must(t, h.access.RevokeAPIToken(ctx, p, minted.ID))
+	for range 2 { // the second changes nothing, and is no event
+		must(t, h.access.RevokeAPIToken(ctx, p, minted.ID))
+	}
 	refused("revoked", "api_token_revoked")
+	if got := h.store.events; len(got) != 3 || got[1] != "api_token_minted "+minted.ID || got[2] != "api_token_revoked "+minted.ID {
+		t.Errorf("audited: %v", got)
+	}
 
 	u, err := h.tenancy.CreateUser(ctx, p, "bob@example.com", "Bob", password)
 	must(t, err)

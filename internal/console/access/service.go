@@ -17,9 +17,15 @@ import (
 // Failed sign-ins are counted over AttemptWindow; the next one is then refused without looking at the
 // password. The counts live in the store, so that all replicas share them.
 const (
-	AttemptWindow      = 15 * time.Minute
+	AttemptWindow = 15 * time.Minute
+	// AttemptsPerAccount is of one address for one account, so that nobody locks an account's owner out from
+	// elsewhere.
 	AttemptsPerAccount = 10
+	// AttemptsPerAddress is of one address for all accounts.
 	AttemptsPerAddress = 50
+	// AttemptsFromAnywhere is of all addresses for one account: who guesses from many gets no further than
+	// 20,000 guesses a day.
+	AttemptsFromAnywhere = 200
 )
 
 // Service turns credentials into principals. It may be used from several goroutines.
@@ -48,21 +54,20 @@ func (s *Service) SignIn(ctx context.Context, email, password, remoteAddr string
 	if len(email) > 254 {
 		return Principal{}, errSignIn()
 	}
-	account, address := "account "+email, "address "+AddressKey(remoteAddr)
-	if err := s.throttle(ctx, account, AttemptsPerAccount, now); err != nil {
-		return Principal{}, err
-	}
-	if err := s.throttle(ctx, address, AttemptsPerAddress, now); err != nil {
-		return Principal{}, err
+	tries := triesOf(email, AddressKey(remoteAddr))
+	for _, t := range tries {
+		if err := s.throttle(ctx, t, 0, now); err != nil {
+			return Principal{}, err
+		}
 	}
 	// Counted before the password is looked at: a volley of requests cannot outrun the count.
-	if err := s.store.RecordAttempt(ctx, account, now, now.Add(-AttemptWindow)); err != nil {
+	if err := s.store.RecordAttempt(ctx, keysOf(tries), now); err != nil {
 		return Principal{}, fmt.Errorf("record a sign-in: %w", err)
 	}
-	if n, err := s.store.CountAttempts(ctx, account, now.Add(-AttemptWindow)); err != nil {
-		return Principal{}, fmt.Errorf("count sign-ins: %w", err)
-	} else if n > AttemptsPerAccount {
-		return Principal{}, s.throttle(ctx, account, AttemptsPerAccount, now)
+	for _, t := range tries {
+		if err := s.throttle(ctx, t, 1, now); err != nil {
+			return Principal{}, err
+		}
 	}
 	a, err := s.store.AccountByEmail(ctx, email)
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -73,13 +78,10 @@ func (s *Service) SignIn(ctx context.Context, email, password, remoteAddr string
 		return Principal{}, err
 	}
 	if !match || !a.Active {
-		if err := s.store.RecordAttempt(ctx, address, now, now.Add(-AttemptWindow)); err != nil {
-			return Principal{}, fmt.Errorf("record a sign-in: %w", err)
-		}
 		s.logger.InfoContext(ctx, "sign-in refused", "remote_addr", remoteAddr)
 		return Principal{}, errSignIn()
 	}
-	if err := s.store.ClearAttempts(ctx, account); err != nil {
+	if err := s.store.ClearAttempts(ctx, keysOf(tries[:2]), tries[2].key, now); err != nil {
 		return Principal{}, fmt.Errorf("clear the count of sign-ins: %w", err)
 	}
 	p, err := s.Principal(ctx, a.UserID)
@@ -87,10 +89,34 @@ func (s *Service) SignIn(ctx context.Context, email, password, remoteAddr string
 	return p, err
 }
 
-// throttle answers TooMany where the key has reached its limit, with the seconds to wait.
-func (s *Service) throttle(ctx context.Context, key string, limit int, now time.Time) error {
+// try is what a sign-in is counted under.
+type try struct {
+	key   string
+	limit int
+}
+
+// triesOf lists the two of the account, which a success ends, and then the one of the address.
+func triesOf(email, address string) []try {
+	return []try{
+		{"account " + email + " from " + address, AttemptsPerAccount},
+		{"account " + email, AttemptsFromAnywhere},
+		{"address " + address, AttemptsPerAddress},
+	}
+}
+
+func keysOf(tries []try) (keys []string) {
+	for _, t := range tries {
+		keys = append(keys, t.key)
+	}
+	return keys
+}
+
+// throttle answers TooMany where the limit is reached, with the seconds to wait. The count may hold one of
+// the caller's own.
+func (s *Service) throttle(ctx context.Context, t try, own int, now time.Time) error {
+	limit := t.limit + own
 	count := func(since time.Time) int {
-		n, err := s.store.CountAttempts(ctx, key, since)
+		n, err := s.store.CountAttempts(ctx, t.key, since)
 		if err != nil {
 			s.logger.ErrorContext(ctx, "cannot count sign-ins", "error", err)
 			return limit // refuse rather than let anybody guess
@@ -102,7 +128,7 @@ func (s *Service) throttle(ctx context.Context, key string, limit int, now time.
 	}
 	minutes := int(AttemptWindow / time.Minute)
 	wait := 1 + sort.Search(minutes-1, func(i int) bool {
-		return count(now.Add(-AttemptWindow+time.Duration(i+1)*time.Minute)) < limit
+		return count(now.Add(-AttemptWindow+time.Duration(i+1)*time.Minute)) < t.limit
 	})
 	e := problem.New(problem.TooMany, "too_many_attempts", "There were too many failed sign-ins.").
 		WithCure(fmt.Sprintf("Wait %d minutes and try again.", wait))
@@ -150,7 +176,8 @@ func (s *Service) Principal(ctx context.Context, userID string) (Principal, erro
 	return Principal{UserID: a.UserID, Email: a.Email, Name: a.Name, Grants: grants}, nil
 }
 
-// DeleteExpiredSessions forgets sessions that ended; call it now and then.
-func (s *Service) DeleteExpiredSessions(ctx context.Context) error {
-	return s.store.DeleteExpiredSessions(ctx, s.clock.Now())
+// Forget forgets sessions that ended and sign-ins that count no more; call it now and then.
+func (s *Service) Forget(ctx context.Context) error {
+	now := s.clock.Now()
+	return errors.Join(s.store.DeleteExpiredSessions(ctx, now), s.store.ForgetAttempts(ctx, now.Add(-AttemptWindow)))
 }

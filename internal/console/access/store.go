@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"prxm.uz/proxima/internal/console/audit"
 )
 
 // ErrNotFound is what a Store answers for a row that is not there.
@@ -46,14 +48,14 @@ type Store interface {
 	// Grants lists the permissions of a user's roles with their scopes.
 	Grants(ctx context.Context, userID string) ([]Grant, error)
 
-	// InsertAPIToken keeps a token under the SHA-256 of its plain value.
-	InsertAPIToken(ctx context.Context, t APIToken, hash []byte) error
+	// InsertAPIToken keeps a token under the SHA-256 of its plain value, with the event of it.
+	InsertAPIToken(ctx context.Context, t APIToken, hash []byte, e audit.Event) error
 	// APITokenByHash answers ErrNotFound where there is none, and a revoked or expired one as it is.
 	APITokenByHash(ctx context.Context, hash []byte) (APIToken, error)
 	// APITokens lists the tokens of a user, newest first.
 	APITokens(ctx context.Context, userID string) ([]APIToken, error)
-	// RevokeAPIToken answers ErrNotFound where the user has no such token.
-	RevokeAPIToken(ctx context.Context, userID, id string, at time.Time) error
+	// RevokeAPIToken ends a token with the event of it; ErrNotFound where the user has no such token.
+	RevokeAPIToken(ctx context.Context, userID, id string, at time.Time, e audit.Event) error
 	// TouchAPIToken records a use; called at most once a minute for a token.
 	TouchAPIToken(ctx context.Context, id string, at time.Time) error
 
@@ -66,10 +68,12 @@ type Store interface {
 	// DeleteExpiredSessions forgets what ended.
 	DeleteExpiredSessions(ctx context.Context, now time.Time) error
 
-	// CountAttempts counts the failed sign-ins under key since the given time.
+	// CountAttempts counts the sign-ins under key since the given time.
 	CountAttempts(ctx context.Context, key string, since time.Time) (int, error)
-	// RecordAttempt adds one and forgets those before the given time.
-	RecordAttempt(ctx context.Context, key string, at, forgetBefore time.Time) error
-	// ClearAttempts forgets all.
-	ClearAttempts(ctx context.Context, key string) error
+	// RecordAttempt counts one under each key.
+	RecordAttempt(ctx context.Context, keys []string, at time.Time) error
+	// ClearAttempts forgets all under each key, and under address what was counted at that time.
+	ClearAttempts(ctx context.Context, keys []string, address string, at time.Time) error
+	// ForgetAttempts forgets those before the given time.
+	ForgetAttempts(ctx context.Context, before time.Time) error
 }

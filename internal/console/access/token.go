@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +54,8 @@ func (s *Service) MintAPIToken(ctx context.Context, p Principal, name string, ex
 		t.ExpiresAt = now.Add(expiresIn)
 	}
 	hash := sha256.Sum256([]byte(plain))
-	if err := s.store.InsertAPIToken(ctx, t, hash[:]); err != nil {
+	e := p.Did(now, "api_token_minted").On("api_token", t.ID, t.Name).With("prefix", t.Prefix)
+	if err := s.store.InsertAPIToken(ctx, t, hash[:], e); err != nil {
 		return APIToken{}, "", fmt.Errorf("keep an API token: %w", err)
 	}
 	s.logger.InfoContext(ctx, "api token minted", "user", p.UserID, "api_token", t.ID)
@@ -77,12 +79,21 @@ func (s *Service) RevokeAPIToken(ctx context.Context, p Principal, tokenID strin
 	if p.UserID == "" {
 		return ErrUnauthenticated()
 	}
-	err := s.store.RevokeAPIToken(ctx, p.UserID, tokenID, s.clock.Now())
-	if errors.Is(err, ErrNotFound) {
+	held, err := s.store.APITokens(ctx, p.UserID)
+	if err != nil {
+		return fmt.Errorf("list API tokens: %w", err)
+	}
+	i := slices.IndexFunc(held, func(t APIToken) bool { return t.ID == tokenID })
+	if i < 0 {
 		return problem.New(problem.NotFound, "not_found", "You have no API token "+tokenID+".").
 			WithCure("List your tokens and take the id from there; another person's are below that person.")
 	}
-	if err != nil {
+	if !held[i].RevokedAt.IsZero() {
+		return nil
+	}
+	now := s.clock.Now()
+	e := p.Did(now, "api_token_revoked").On("api_token", tokenID, held[i].Name).With("user", p.Email).With("prefix", held[i].Prefix)
+	if err := s.store.RevokeAPIToken(ctx, p.UserID, tokenID, now, e); err != nil {
 		return fmt.Errorf("revoke API token %s: %w", tokenID, err)
 	}
 	s.logger.InfoContext(ctx, "api token revoked", "user", p.UserID, "api_token", tokenID)

@@ -62,7 +62,7 @@ func (c *cuts) Revoke(_ context.Context, publicKey string) error {
 // yard is a Service on a real store, with a clock that tests move.
 type yard struct {
 	*fleet.Service
-	t     *testing.T
+	t     testing.TB
 	db    *storetest.Database
 	clock *clocktest.Manual
 	nats  *cuts

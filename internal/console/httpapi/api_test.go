@@ -30,7 +30,7 @@ const password = "correct horse battery"
 // console is the API on a real SQLite store, with two clients: acme with the environments prod and
 // test, and zeta with prod. What requests name lives in acme's prod.
 type console struct {
-	t        *testing.T
+	t        testing.TB
 	clock    *clocktest.Manual
 	store    *store.DB
 	access   *access.Service
@@ -46,7 +46,7 @@ type console struct {
 	logs     *strings.Builder
 }
 
-func newConsole(t *testing.T) *console {
+func newConsole(t testing.TB) *console {
 	t.Helper()
 	c := &console{t: t, clock: clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), logs: &strings.Builder{}}
 	db, err := store.Open(t.Context(), store.Config{Path: filepath.Join(t.TempDir(), "proxima.db"), Clock: c.clock})

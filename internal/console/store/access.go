@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit"
 	"prxm.uz/proxima/internal/console/store/internal/dbtype"
 	"prxm.uz/proxima/internal/console/store/internal/sqlgen"
 )
@@ -60,14 +61,17 @@ func apiTokenFrom(t sqlgen.ApiToken) access.APIToken {
 }
 
 // InsertAPIToken answers ErrNotFound where the user is not there.
-func (s accessStore) InsertAPIToken(ctx context.Context, token access.APIToken, hash []byte) error {
+func (s accessStore) InsertAPIToken(ctx context.Context, token access.APIToken, hash []byte, e audit.Event) error {
 	return s.db.inTx(ctx, func(t *tx) error {
 		n, err := t.q.InsertAPIToken(ctx, sqlgen.InsertAPITokenParams{
 			ID: token.ID, UserID: token.UserID, Name: token.Name, Prefix: token.Prefix, Hash: hash,
 			CreatedAt: dbtype.At(token.CreatedAt), ExpiresAt: dbtype.At(token.ExpiresAt),
 			LastUsedAt: dbtype.At(token.LastUsedAt), RevokedAt: dbtype.At(token.RevokedAt),
 		})
-		return accessErrors().inserted(n, err, "insert API token "+token.ID)
+		if err := accessErrors().inserted(n, err, "insert API token "+token.ID); err != nil {
+			return err
+		}
+		return t.AppendAudit(ctx, e)
 	})
 }
 
@@ -85,10 +89,13 @@ func (r reads) APITokens(ctx context.Context, userID string) ([]access.APIToken,
 	return each(found, apiTokenFrom), accessErrors().translate(err, "API tokens of "+userID)
 }
 
-func (s accessStore) RevokeAPIToken(ctx context.Context, userID, id string, at time.Time) error {
+func (s accessStore) RevokeAPIToken(ctx context.Context, userID, id string, at time.Time, e audit.Event) error {
 	return s.db.inTx(ctx, func(t *tx) error {
 		n, err := t.q.RevokeAPIToken(ctx, sqlgen.RevokeAPITokenParams{UserID: userID, ID: id, RevokedAt: dbtype.At(at)})
-		return accessErrors().changed(n, err, "revoke API token "+id)
+		if err := accessErrors().changed(n, err, "revoke API token "+id); err != nil {
+			return err
+		}
+		return t.AppendAudit(ctx, e)
 	})
 }
 
@@ -133,19 +140,32 @@ func (s accessStore) CountAttempts(ctx context.Context, key string, since time.T
 	return int(n), accessErrors().translate(err, "count sign-in attempts")
 }
 
-func (s accessStore) RecordAttempt(ctx context.Context, key string, at, forgetBefore time.Time) error {
+func (s accessStore) RecordAttempt(ctx context.Context, keys []string, at time.Time) error {
 	return s.db.inTx(ctx, func(t *tx) error {
-		if err := t.q.DeleteOldSignInAttempts(ctx, sqlgen.DeleteOldSignInAttemptsParams{AttemptKey: key, FailedAt: dbtype.At(forgetBefore)}); err != nil {
-			return accessErrors().translate(err, "forget sign-in attempts")
+		for _, key := range keys {
+			if err := t.q.InsertSignInAttempt(ctx, sqlgen.InsertSignInAttemptParams{AttemptKey: key, FailedAt: dbtype.At(at)}); err != nil {
+				return accessErrors().translate(err, "record a sign-in attempt")
+			}
 		}
-		err := t.q.InsertSignInAttempt(ctx, sqlgen.InsertSignInAttemptParams{AttemptKey: key, FailedAt: dbtype.At(at)})
-		return accessErrors().translate(err, "record a sign-in attempt")
+		return nil
 	})
 }
 
-func (s accessStore) ClearAttempts(ctx context.Context, key string) error {
+func (s accessStore) ClearAttempts(ctx context.Context, keys []string, address string, at time.Time) error {
 	return s.db.inTx(ctx, func(t *tx) error {
-		return accessErrors().translate(t.q.DeleteSignInAttempts(ctx, key), "clear sign-in attempts")
+		for _, key := range keys {
+			if err := t.q.DeleteSignInAttempts(ctx, key); err != nil {
+				return accessErrors().translate(err, "clear sign-in attempts")
+			}
+		}
+		err := t.q.DeleteSignInAttemptsAt(ctx, sqlgen.DeleteSignInAttemptsAtParams{AttemptKey: address, FailedAt: dbtype.At(at)})
+		return accessErrors().translate(err, "clear a sign-in attempt")
+	})
+}
+
+func (s accessStore) ForgetAttempts(ctx context.Context, before time.Time) error {
+	return s.db.inTx(ctx, func(t *tx) error {
+		return accessErrors().translate(t.q.DeleteOldSignInAttempts(ctx, dbtype.At(before)), "forget sign-in attempts")
 	})
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit"
 )
 
 func TestSessionsEndByTimeByNameAndWithTheirUser(t *testing.T) {
@@ -61,6 +63,10 @@ func TestSessionsEndByTimeByNameAndWithTheirUser(t *testing.T) {
 	})
 }
 
+func event(id string) audit.Event {
+	return audit.Event{ID: id, At: noon, ActorKind: audit.ActorUser, Action: "changed"}
+}
+
 func TestRevokeAPITokensOfUser(t *testing.T) {
 	both(t, func(t *testing.T, db *DB) {
 		house(t, db)
@@ -73,7 +79,7 @@ func TestRevokeAPITokensOfUser(t *testing.T) {
 			{ID: "bob's", UserID: "bob"},
 		} {
 			token.CreatedAt = noon
-			if err := db.Access().InsertAPIToken(t.Context(), token, hashOf(token.ID)); err != nil {
+			if err := db.Access().InsertAPIToken(t.Context(), token, hashOf(token.ID), event(token.ID)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -99,7 +105,7 @@ func TestAPITokens(t *testing.T) {
 		ctx, s := t.Context(), db.Access()
 		house(t, db)
 		token := access.APIToken{ID: "t", UserID: "ann", Name: "ci", Prefix: "pat_", CreatedAt: noon}
-		if err := s.InsertAPIToken(ctx, token, hashOf("t")); err != nil {
+		if err := s.InsertAPIToken(ctx, token, hashOf("t"), event("minted")); err != nil {
 			t.Fatal(err)
 		}
 		for _, at := range []time.Duration{2 * time.Minute, time.Minute} { // the earlier use does not move it back
@@ -108,7 +114,7 @@ func TestAPITokens(t *testing.T) {
 			}
 		}
 		for _, at := range []time.Duration{time.Hour, 2 * time.Hour} { // the first revocation counts
-			if err := s.RevokeAPIToken(ctx, "ann", "t", after(at)); err != nil {
+			if err := s.RevokeAPIToken(ctx, "ann", "t", after(at), event(at.String())); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -123,8 +129,12 @@ func TestAPITokens(t *testing.T) {
 		if all, err := s.APITokens(ctx, "ann"); err != nil || len(all) != 1 {
 			t.Errorf("%v, %v", all, err)
 		}
-		if err := s.RevokeAPIToken(ctx, "bob", "t", noon); !errors.Is(err, access.ErrNotFound) {
+		if err := s.RevokeAPIToken(ctx, "bob", "t", noon, event("bob")); !errors.Is(err, access.ErrNotFound) {
 			t.Errorf("another user's token: %v", err)
+		}
+		events, err := one(ctx, db.plain().raw, "SELECT COUNT(*) FROM audit_events", nil, func(r *sql.Rows) (n int, err error) { return n, r.Scan(&n) })
+		if err != nil || events != 3 {
+			t.Errorf("%d audit events of three changes (%v)", events, err)
 		}
 		if _, err := s.APITokenByHash(ctx, hashOf("u")); !errors.Is(err, access.ErrNotFound) {
 			t.Errorf("an unknown token: %v", err)
@@ -138,7 +148,7 @@ func TestSignInAttemptsAreCountedAndForgotten(t *testing.T) {
 		done := make(chan error)
 		for i := range 10 {
 			go func() {
-				done <- s.RecordAttempt(ctx, "ann", after(time.Duration(i)*time.Minute), noon.Add(-time.Hour))
+				done <- s.RecordAttempt(ctx, []string{"ann", "here"}, after(time.Duration(i)*time.Minute))
 			}()
 		}
 		for range 10 {
@@ -156,13 +166,15 @@ func TestSignInAttemptsAreCountedAndForgotten(t *testing.T) {
 		expect("ann", time.Time{}, 10)
 		expect("ann", after(8*time.Minute), 2)
 		expect("bob", noon, 0)
-		if err := s.RecordAttempt(ctx, "ann", after(time.Hour), after(5*time.Minute)); err != nil {
+		if err := s.ForgetAttempts(ctx, after(5*time.Minute)); err != nil {
 			t.Fatal(err)
 		}
-		expect("ann", time.Time{}, 6)
-		if err := s.ClearAttempts(ctx, "ann"); err != nil {
+		expect("ann", time.Time{}, 5)
+		expect("here", time.Time{}, 5)
+		if err := s.ClearAttempts(ctx, []string{"ann"}, "here", after(7*time.Minute)); err != nil {
 			t.Fatal(err)
 		}
+		expect("here", time.Time{}, 4)
 		expect("ann", time.Time{}, 0)
 	})
 }

@@ -63,6 +63,17 @@ type overviewData struct {
 	Done     string
 	// Gates is the address of the attempt that onboarded the cluster, "" if there is none.
 	Gates string
+	// Dropping is set while an inventory that was not applied matters: none came after it, or it was just now.
+	Dropping bool
+}
+
+// dropMatters is how long an inventory that was not applied is told of although others came after it: two
+// collectors that take turns are worth a look, an old takeover is not.
+const dropMatters = time.Hour
+
+// dropping tells whether the last inventory that was not applied still matters.
+func dropping(c inventory.Cluster, now time.Time) bool {
+	return !c.DroppedAt.IsZero() && (c.DroppedAt.After(c.LastSyncAt) || now.Sub(c.DroppedAt) < dropMatters)
 }
 
 // kindRow says of one kind whether it was read, and from when its rows are.
@@ -86,7 +97,7 @@ func (s *server) cluster(v *visit) error {
 	if err != nil {
 		return err
 	}
-	page := overviewData{base: s.base(v, head.Cluster.Name, "clusters"), clusterHead: head}
+	page := overviewData{base: s.base(v, head.Cluster.Name, "clusters"), clusterHead: head, Dropping: dropping(head.Cluster, v.now)}
 	for _, k := range head.Cluster.Kinds {
 		page.Kinds = append(page.Kinds, kindRow{KindState: k, Fact: kindFact(k)})
 	}

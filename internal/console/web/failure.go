@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"strconv"
 
 	"prxm.uz/proxima/internal/console/problem"
 )
@@ -31,6 +32,9 @@ func (s *server) fail(v *visit, err error) {
 		return
 	}
 	page := s.failure(v, err)
+	if p, ok := errors.AsType[*problem.Error](err); ok && p.RetryAfterSeconds > 0 {
+		v.w.Header().Set("Retry-After", strconv.Itoa(p.RetryAfterSeconds))
+	}
 	if page.Ref != "" {
 		s.Logger.ErrorContext(v.ctx(), "page failed", "ref", page.Ref, "method", v.r.Method,
 			"path", v.r.URL.Path, "user", v.who.UserID, "error", err)

@@ -152,6 +152,9 @@ func TestAnArchivedAttempt(t *testing.T) {
 			t.Errorf("the page offers %q", gone)
 		}
 	}
+	if strings.Contains(a.text, "ob_archived/install") {
+		t.Error("the page leads to a command that it has not")
+	}
 }
 
 func TestSlugWhileTyping(t *testing.T) {

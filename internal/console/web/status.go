@@ -45,6 +45,14 @@ func (d statusData) seen() string {
 	return strings.Join(states, ",")
 }
 
+// install is the address of the printed command; an archived attempt has none.
+func (d statusData) install() string {
+	if !d.Attempt.ArchivedAt.IsZero() {
+		return ""
+	}
+	return d.path() + "/install"
+}
+
 func (d statusData) path() string { return "/clusters/add/" + d.Attempt.ID }
 
 func (s *server) status(v *visit) error {
@@ -84,6 +92,11 @@ func (s *server) events(v *visit) error {
 	if err != nil {
 		return err
 	}
+	leave, err := s.streams.enter(v.who.UserID)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	h := v.w.Header()
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
 	h.Set("X-Accel-Buffering", "no") // reverse proxies that hold answers back

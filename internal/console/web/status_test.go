@@ -171,3 +171,20 @@ func TestBaselineIgnoresMadeUpStates(t *testing.T) {
 		}
 	}
 }
+
+// One person's tabs do not slow everybody down.
+func TestStreamsAreBounded(t *testing.T) {
+	now := clocktest.New(start())
+	s := serve(t, fake.Full(now.Now), now, fake.Admin)
+	const path = "/clusters/add/ob_waiting/events"
+	for range streamsOfUser {
+		open(t, s, path, "").message()
+	}
+	res, err := s.client.Do(s.request(http.MethodGet, path, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := res.Body.Close(); err != nil || res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") != "15" {
+		t.Errorf("one more: status %d, Retry-After %q, %v", res.StatusCode, res.Header.Get("Retry-After"), err)
+	}
+}

@@ -3,6 +3,8 @@ package web
 import (
 	"testing"
 	"time"
+
+	"prxm.uz/proxima/internal/console/inventory"
 )
 
 func TestAge(t *testing.T) {
@@ -52,6 +54,23 @@ func TestPager(t *testing.T) {
 	for i := range want {
 		if got[i] != want[i] {
 			t.Fatalf("around: %v, want %v", got, want)
+		}
+	}
+}
+
+func TestAnOldDropIsNotTold(t *testing.T) {
+	now := start()
+	for name, row := range map[string]struct {
+		dropped, synced time.Time
+		want            bool
+	}{
+		"never":                     {time.Time{}, now, false},
+		"just now":                  {now.Add(-2 * time.Minute), now.Add(-time.Minute), true},
+		"yesterday, others since":   {now.Add(-24 * time.Hour), now.Add(-time.Minute), false},
+		"yesterday, and none since": {now.Add(-24 * time.Hour), now.Add(-25 * time.Hour), true},
+	} {
+		if got := dropping(inventory.Cluster{DroppedAt: row.dropped, LastSyncAt: row.synced}, now); got != row.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

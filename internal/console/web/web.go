@@ -130,7 +130,8 @@ type Config struct {
 // server is the handler of all pages.
 type server struct {
 	Config
-	static assets
+	static  assets
+	streams streams
 	// host is the public address without its scheme, for pages that nobody is signed in to.
 	host   string
 	secure bool

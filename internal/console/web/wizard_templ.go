@@ -764,7 +764,7 @@ func installView(d installData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = steps(2, d.Attempt.ID).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = steps(2, "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

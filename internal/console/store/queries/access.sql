@@ -47,7 +47,10 @@ SELECT COUNT(*) FROM sign_in_attempts WHERE attempt_key = $1 AND failed_at >= $2
 INSERT INTO sign_in_attempts (attempt_key, failed_at) VALUES ($1, $2);
 
 -- name: DeleteOldSignInAttempts :exec
-DELETE FROM sign_in_attempts WHERE attempt_key = $1 AND failed_at < $2;
+DELETE FROM sign_in_attempts WHERE failed_at < $1;
+
+-- name: DeleteSignInAttemptsAt :exec
+DELETE FROM sign_in_attempts WHERE attempt_key = $1 AND failed_at = $2;
 
 -- name: DeleteSignInAttempts :exec
 DELETE FROM sign_in_attempts WHERE attempt_key = $1;

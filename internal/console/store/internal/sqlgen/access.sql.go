@@ -95,16 +95,11 @@ func (q *Queries) DeleteExpiredSessions(ctx context.Context, expiresAt dbtype.Ti
 }
 
 const deleteOldSignInAttempts = `-- name: DeleteOldSignInAttempts :exec
-DELETE FROM sign_in_attempts WHERE attempt_key = $1 AND failed_at < $2
+DELETE FROM sign_in_attempts WHERE failed_at < $1
 `
 
-type DeleteOldSignInAttemptsParams struct {
-	AttemptKey string
-	FailedAt   dbtype.Time
-}
-
-func (q *Queries) DeleteOldSignInAttempts(ctx context.Context, arg DeleteOldSignInAttemptsParams) error {
-	_, err := q.exec(ctx, q.deleteOldSignInAttemptsStmt, deleteOldSignInAttempts, arg.AttemptKey, arg.FailedAt)
+func (q *Queries) DeleteOldSignInAttempts(ctx context.Context, failedAt dbtype.Time) error {
+	_, err := q.exec(ctx, q.deleteOldSignInAttemptsStmt, deleteOldSignInAttempts, failedAt)
 	return err
 }
 
@@ -132,6 +127,20 @@ DELETE FROM sign_in_attempts WHERE attempt_key = $1
 
 func (q *Queries) DeleteSignInAttempts(ctx context.Context, attemptKey string) error {
 	_, err := q.exec(ctx, q.deleteSignInAttemptsStmt, deleteSignInAttempts, attemptKey)
+	return err
+}
+
+const deleteSignInAttemptsAt = `-- name: DeleteSignInAttemptsAt :exec
+DELETE FROM sign_in_attempts WHERE attempt_key = $1 AND failed_at = $2
+`
+
+type DeleteSignInAttemptsAtParams struct {
+	AttemptKey string
+	FailedAt   dbtype.Time
+}
+
+func (q *Queries) DeleteSignInAttemptsAt(ctx context.Context, arg DeleteSignInAttemptsAtParams) error {
+	_, err := q.exec(ctx, q.deleteSignInAttemptsAtStmt, deleteSignInAttemptsAt, arg.AttemptKey, arg.FailedAt)
 	return err
 }
 

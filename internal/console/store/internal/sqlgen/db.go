@@ -105,6 +105,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteSignInAttemptsStmt, err = db.PrepareContext(ctx, deleteSignInAttempts); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteSignInAttempts: %w", err)
 	}
+	if q.deleteSignInAttemptsAtStmt, err = db.PrepareContext(ctx, deleteSignInAttemptsAt); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteSignInAttemptsAt: %w", err)
+	}
 	if q.environmentStmt, err = db.PrepareContext(ctx, environment); err != nil {
 		return nil, fmt.Errorf("error preparing query Environment: %w", err)
 	}
@@ -450,6 +453,11 @@ func (q *Queries) Close() error {
 	if q.deleteSignInAttemptsStmt != nil {
 		if cerr := q.deleteSignInAttemptsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteSignInAttemptsStmt: %w", cerr)
+		}
+	}
+	if q.deleteSignInAttemptsAtStmt != nil {
+		if cerr := q.deleteSignInAttemptsAtStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteSignInAttemptsAtStmt: %w", cerr)
 		}
 	}
 	if q.environmentStmt != nil {
@@ -863,6 +871,7 @@ type Queries struct {
 	deleteSessionStmt             *sql.Stmt
 	deleteSessionsOfUserStmt      *sql.Stmt
 	deleteSignInAttemptsStmt      *sql.Stmt
+	deleteSignInAttemptsAtStmt    *sql.Stmt
 	environmentStmt               *sql.Stmt
 	findingsOfOnboardingStmt      *sql.Stmt
 	grantsStmt                    *sql.Stmt
@@ -965,6 +974,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		deleteSessionStmt:             q.deleteSessionStmt,
 		deleteSessionsOfUserStmt:      q.deleteSessionsOfUserStmt,
 		deleteSignInAttemptsStmt:      q.deleteSignInAttemptsStmt,
+		deleteSignInAttemptsAtStmt:    q.deleteSignInAttemptsAtStmt,
 		environmentStmt:               q.environmentStmt,
 		findingsOfOnboardingStmt:      q.findingsOfOnboardingStmt,
 		grantsStmt:                    q.grantsStmt,

@@ -98,7 +98,7 @@ func clusters(before func(time.Duration) time.Time) []inventory.Cluster {
 	healthy.Kinds[6].Unread, healthy.Kinds[6].Message = wire.UnreadForbidden, `services is forbidden: User "system:serviceaccount:proxima-system:proxima-cluster-agent" cannot list resource "services" in API group "" at the cluster scope`
 	healthy.Kinds[6].ReadAt = before(26 * time.Hour)
 	healthy.Kinds[7].Kept, healthy.Kinds[7].Total = 1000, 4312
-	healthy.Dropped, healthy.DroppedAt, healthy.DroppedReason = 2, before(3*time.Hour), inventory.DropOlder
+	healthy.Dropped, healthy.DroppedAt, healthy.DroppedReason = 2, before(20*time.Minute), inventory.DropOlder
 	silent := one("ck_kivu_core", "kivu", "Kivu Telecom", "prod", "Kivu Core", "kivu-core", 38*time.Minute, 41*time.Minute)
 	fresh := one("ck_halden", "halden", "Halden Energy", "staging", "Halden Staging", "halden-staging", 9*time.Second, time.Minute)
 	fresh.Collectors = 1
