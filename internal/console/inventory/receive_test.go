@@ -800,7 +800,7 @@ func TestMalformedInventoriesStoreNothing(t *testing.T) {
 		d.applied("a", house(), 12)
 		before := d.cluster("alpha")
 		for name, data := range cases {
-			if err := d.deliver("a", data); !errors.Is(err, wire.ErrMalformed) {
+			if err := d.deliver(t.Context(), "a", data); !errors.Is(err, wire.ErrMalformed) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

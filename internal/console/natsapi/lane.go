@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// slowAfter is how long an agent's inventory may take before its next ones wait in the lane, whatever it is
-	// that takes the time.
+	// slowAfter is how long it may take to refuse an agent's inventory before its next ones wait in the lane, and
+	// within which one in the lane shows that they need not.
 	slowAfter = time.Second
 	// maxWaiting bounds the inventories that the lane holds in memory; the rest waits in the stream.
 	maxWaiting = 4
