@@ -37,4 +37,3 @@ func FuzzReceive(f *testing.F) {
 		}
 	})
 }
-
