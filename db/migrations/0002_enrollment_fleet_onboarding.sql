@@ -82,6 +82,7 @@ CREATE TABLE agents (
     credential_expires_at BIGINT,
     revoked_at            BIGINT,
     released_at           BIGINT,
+    suspended_at          BIGINT, -- the last time
     heartbeat_at          BIGINT,
     presence_at           BIGINT,
     role                  TEXT NOT NULL,

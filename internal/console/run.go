@@ -264,8 +264,8 @@ func (s *console) assemble() error {
 		return fmt.Errorf("PROXIMA_IMAGE_REGISTRY: %w", err)
 	}
 	s.ingest, err = natsapi.New(natsapi.Config{
-		OwnStream: s.embedded != nil,
-		Conn:      s.nats.Conn, JetStream: s.nats.JetStream, Inventory: s.inventory, Fleet: s.fleet, Clock: s.clock, Logger: s.log, Registry: s.registry,
+		OwnStream: s.embedded != nil, Control: s.nats,
+		Conn: s.nats.Conn, JetStream: s.nats.JetStream, Inventory: s.inventory, Fleet: s.fleet, Clock: s.clock, Logger: s.log, Registry: s.registry,
 	})
 	return err
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +27,10 @@ type rogue struct {
 	id   string
 	slug string
 	nc   *nats.Conn
+	key  nkeys.KeyPair
+	api  *enroll.Client
+	// connect opens one more connection.
+	connect func() (*nats.Conn, error)
 }
 
 func newRogue(t *testing.T, c *harness.Console, recorded console.OnboardingRecorded) *rogue {
@@ -41,14 +47,17 @@ func newRogue(t *testing.T, c *harness.Console, recorded console.OnboardingRecor
 	if err != nil {
 		t.Fatal(err)
 	}
-	nc, err := nats.Connect(strings.Join(got.NatsURLs, ","),
-		nats.UserJWT(func() (string, error) { return got.Credential.Jwt, nil }, key.Sign),
-		nats.CustomInboxPrefix(wire.InboxPrefix(got.AgentID)))
-	if err != nil {
+	r := &rogue{t: t, id: got.AgentID, slug: recorded.Onboarding.Slug, key: key, api: client}
+	r.connect = func() (*nats.Conn, error) {
+		return nats.Connect(strings.Join(got.NatsURLs, ","),
+			nats.UserJWT(func() (string, error) { return got.Credential.Jwt, nil }, key.Sign),
+			nats.CustomInboxPrefix(wire.InboxPrefix(got.AgentID)))
+	}
+	if r.nc, err = r.connect(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(nc.Close)
-	return &rogue{t: t, id: got.AgentID, slug: recorded.Onboarding.Slug, nc: nc}
+	t.Cleanup(r.nc.Close)
+	return r
 }
 
 // publish sends an inventory in JSON and returns once the stream has it.
@@ -90,6 +99,123 @@ func (r *rogue) cluster(ctx context.Context, c *harness.Console) (console.Cluste
 	return console.Cluster{}, errors.New("no such cluster: " + r.slug)
 }
 
+// applied publishes a small inventory and returns, once console has applied it, how long that took.
+func (r *rogue) applied(ctx context.Context, c *harness.Console, sync int64) time.Duration {
+	r.t.Helper()
+	begun, version := time.Now(), fmt.Sprint("v1.36.", sync)
+	r.publish(r.head(1, sync) + fmt.Sprintf(`,"cluster":{"version":%q},"pods":[{"namespace":"shop","name":"web-%d"}],"kinds":[{"kind":"pods","kept":1,"total":1}]}`, version, sync))
+	if err := harness.Await(ctx, "the inventory", func(ctx context.Context) error {
+		got, err := r.cluster(ctx, c)
+		if err == nil && (got.Version == nil || *got.Version != version || got.Counts.Pods != 1) {
+			err = fmt.Errorf("%+v", got)
+		}
+		return err
+	}); err != nil {
+		r.t.Fatal(err)
+	}
+	return time.Since(begun)
+}
+
+// TestRogueFlood: one that sends inventories as fast as it can is kept out at once and told until when; the
+// others go on as if nothing were.
+func TestRogueFlood(t *testing.T) {
+	t.Parallel()
+	h := harness.New(t)
+	c := h.Console(harness.ConsoleOptions{Env: settings()})
+	place, first := startAttempt(t, c, "Halden Energy", "Flood")
+	r, neighbour := newRogue(t, c, first), newRogue(t, c, record(t, c, place, "Beside"))
+	neighbour.applied(h.Context(), c, 1)
+	before, err := c.Process().PeakMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	stop := make(chan struct{})
+	for range 2 {
+		nc, err := r.connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		group.Go(func() {
+			defer nc.Close()
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				for range 100 {
+					_ = nc.Publish(wire.InventorySubject(r.id), []byte("flood")) // refused once it is kept out
+				}
+				_ = nc.FlushTimeout(time.Second)
+			}
+		})
+	}
+	if err := harness.Await(h.Context(), "the suspension", func(ctx context.Context) error {
+		_, err := r.api.Renew(ctx, r.id, "0.9.0", r.key)
+		told, ok := enroll.AsRefusal(err)
+		if !ok || told.Code != "agent_suspended" || told.RetryAfter < time.Minute || told.Cure == "" {
+			return fmt.Errorf("renewed: %w", err)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for sync := range int64(5) {
+		if took := neighbour.applied(h.Context(), c, 2+sync); took > 10*time.Second {
+			t.Errorf("the neighbour's inventory took %v", took)
+		}
+	}
+	close(stop)
+	group.Wait()
+	after, err := c.Process().PeakMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("peak memory of the console: %d MiB, %d MiB before", after>>20, before>>20)
+	if after > before+150<<20 {
+		t.Errorf("the flood took %d MiB of memory, %d MiB before", after>>20, before>>20)
+	}
+	if _, err := r.connect(); err == nil {
+		t.Error("its credential is still taken")
+	}
+}
+
+// TestRogueLargeInventory: a few kilobytes that stand for a great many objects, which all change, are stored
+// while others write as ever.
+func TestRogueLargeInventory(t *testing.T) {
+	t.Parallel()
+	h := harness.New(t)
+	c := h.Console(harness.ConsoleOptions{Env: settings()})
+	place, first := startAttempt(t, c, "Halden Energy", "Large")
+	r, neighbour := newRogue(t, c, first), newRogue(t, c, record(t, c, place, "Small"))
+	large := func(sync int64, name string) string {
+		text := r.head(1, sync) + fmt.Sprintf(`,"cluster":{"version":"v1.36.%d"},"kinds":[{"kind":"pods","kept":1,"total":1}],"pods":[{"name":"p"}`, sync)
+		var objects strings.Builder
+		for i := range 60_000 {
+			fmt.Fprintf(&objects, `,{"namespace":"shop","name":"%s-%d"}`, name, i)
+		}
+		return text + objects.String() + "]}"
+	}
+	stored := func(sync int64) bool {
+		got, err := r.cluster(t.Context(), c)
+		return err == nil && got.Version != nil && *got.Version == fmt.Sprint("v1.36.", sync)
+	}
+	for sync, name := range []string{"a", "b"} {
+		r.publish(large(int64(sync+1), name))
+		beside := 0
+		for n := int64(1); !stored(int64(sync + 1)); n++ {
+			if took := neighbour.applied(h.Context(), c, int64(sync)*1000+n); took > 4*time.Second {
+				t.Errorf("the neighbour's inventory took %v beside a large one", took)
+			}
+			beside++
+		}
+		if beside < 3 {
+			t.Errorf("%d inventories of the neighbour were stored beside a large one", beside)
+		}
+	}
+}
+
 // TestRogueInventories: one who holds the credential of one cluster can spoil the picture of that cluster,
 // and nothing else. What it sends costs the console bounded memory, and no other waits for it.
 func TestRogueInventories(t *testing.T) {
@@ -102,21 +228,13 @@ func TestRogueInventories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	applied := func(r *rogue, sync int64) {
-		t.Helper()
-		version := fmt.Sprint("v1.36.", sync)
-		r.publish(r.head(1, sync) + fmt.Sprintf(`,"cluster":{"version":%q},"pods":[{"namespace":"shop","name":"web-%d"}],"kinds":[{"kind":"pods","kept":1,"total":1}]}`, version, sync))
-		if err := harness.Await(h.Context(), "the inventory", func(ctx context.Context) error {
-			got, err := r.cluster(ctx, c)
-			if err == nil && (got.Version == nil || *got.Version != version || got.Counts.Pods != 1) {
-				err = fmt.Errorf("%+v", got)
-			}
-			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	applied := func(r *rogue, sync int64) { t.Helper(); r.applied(h.Context(), c, sync) }
 	applied(r, 1)
+	token, err := c.APIToken(h.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	settled := 0 // hostile messages that console refused or dropped
 	empty := strings.Repeat(",{}", 300_000)
 	for name, text := range map[string]string{
 		"an object of empty containers":  r.head(1, 2) + `,"pods":[{"name":"p","containers":[{}` + strings.Repeat(empty, 25) + `]}]}`,
@@ -127,10 +245,22 @@ func TestRogueInventories(t *testing.T) {
 		"an epoch that leaves none over": r.head(wire.MaxOrder, wire.MaxOrder) + "}",
 	} {
 		r.publish(text)
-		// What is next in the stream shows that console came past it.
 		applied(neighbour, time.Now().UnixMicro())
-		if t.Failed() {
-			t.Fatal(name)
+		settled++
+		if err := harness.Await(h.Context(), name, func(ctx context.Context) error {
+			got, err := r.cluster(ctx, c)
+			if err != nil {
+				return err
+			}
+			_, metrics := get(t, c.URL+"/metrics", token)
+			_, value, _ := strings.Cut(metrics, "proxima_console_ingest_malformed_total{kind=\"inventory\"} ")
+			value, _, _ = strings.Cut(value, "\n")
+			if refused, _ := strconv.Atoi(value); refused+int(got.Dropped) != settled { // no such line means none
+				return fmt.Errorf("%q refused and %d dropped of %d", value, got.Dropped, settled)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
 		}
 	}
 	after, err := c.Process().PeakMemory()

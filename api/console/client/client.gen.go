@@ -211,9 +211,12 @@ type Agent struct {
 	ReleasedAt          *time.Time `json:"releasedAt,omitempty"`
 	RevokedAt           *time.Time `json:"revokedAt,omitempty"`
 	Role                *string    `json:"role,omitempty"`
-	Template            int        `json:"template"`
-	Type                AgentType  `json:"type"`
-	Version             string     `json:"version"`
+
+	// SuspendedUntil The agent sent far more than an agent does; it gets no credential until then.
+	SuspendedUntil *time.Time `json:"suspendedUntil,omitempty"`
+	Template       int        `json:"template"`
+	Type           AgentType  `json:"type"`
+	Version        string     `json:"version"`
 }
 
 // AgentList defines model for AgentList.

@@ -1,6 +1,7 @@
 package enrollment_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -100,6 +101,15 @@ func TestEveryRefusalHasItsCodeAndCure(t *testing.T) {
 		"agent revoked, another key": {problem.Forbidden, enrollment.CodeAgentRevoked, "was revoked", false, func(d *desk, s *story) {
 			id := s.pod.in(s.plain).Agent.ID
 			d.act(func(tx fleet.Tx) error { return tx.RevokeAgent(d.t.Context(), id, d.clock.Now()) })
+			s.pod = s.pod.lost()
+		}},
+		"agent suspended": {problem.TooMany, enrollment.CodeAgentSuspended, "is kept out until", false, func(d *desk, s *story) {
+			id := s.pod.in(s.plain).Agent.ID
+			d.act(func(tx fleet.Tx) error { return tx.SuspendAgent(d.t.Context(), id, d.clock.Now()) })
+		}},
+		"agent suspended, another key": {problem.TooMany, enrollment.CodeAgentSuspended, "is kept out until", false, func(d *desk, s *story) {
+			id := s.pod.in(s.plain).Agent.ID
+			d.act(func(tx fleet.Tx) error { return tx.SuspendAgent(d.t.Context(), id, d.clock.Now()) })
 			s.pod = s.pod.lost()
 		}},
 		"key in use": {problem.Conflict, enrollment.CodeKeyInUse, "belongs to agent a of cluster slug \"alpha\"", false, func(_ *desk, s *story) {
@@ -540,6 +550,16 @@ func TestRenewal(t *testing.T) {
 		enrolling := p.proof()
 		refuse("the proof of an enrolment", problem.Unauthenticated, enrollment.CodeProofInvalid,
 			enrollment.RenewRequest{PublicKey: enrolling.PublicKey, Challenge: enrolling.Challenge, Signature: enrolling.Signature})
+		d.act(func(tx fleet.Tx) error { return tx.SuspendAgent(t.Context(), agent.ID, d.clock.Now()) })
+		d.clock.Advance(9 * time.Minute)
+		refuse("suspended", problem.TooMany, enrollment.CodeAgentSuspended, p.renewal(agent.ID))
+		_, err = d.Renew(t.Context(), agent.ID, p.renewal(agent.ID), "")
+		if told, ok := errors.AsType[*problem.Error](err); !ok || told.RetryAfterSeconds != 61 {
+			t.Errorf("a suspended agent is told to come again in %+v", told)
+		}
+		d.clock.Advance(time.Minute)
+		_, err = d.Renew(t.Context(), agent.ID, p.renewal(agent.ID), "")
+		must(t, err)
 		d.act(func(tx fleet.Tx) error { return tx.RevokeAgent(t.Context(), agent.ID, d.clock.Now()) })
 		refuse("revoked", problem.Forbidden, enrollment.CodeAgentRevoked, p.renewal(agent.ID))
 		d.act(func(tx fleet.Tx) error { return tx.DeleteAgent(t.Context(), agent.ID, d.clock.Now()) })

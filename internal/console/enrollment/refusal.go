@@ -2,6 +2,7 @@ package enrollment
 
 import (
 	"fmt"
+	"time"
 
 	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/problem"
@@ -21,6 +22,7 @@ const (
 	CodeAlreadyEnrolled = "already_enrolled"
 	CodeAgentTooOld     = "agent_too_old"
 	CodeAgentRevoked    = "agent_revoked"
+	CodeAgentSuspended  = "agent_suspended"
 	CodeKeyInUse        = "key_in_use"
 	CodeProofInvalid    = "proof_invalid"
 	CodeInvalidRequest  = "invalid_request"
@@ -30,7 +32,7 @@ const (
 func Codes() []string {
 	return []string{
 		CodeTokenUnknown, CodeTokenExpired, CodeTokenUsedUp, CodeTokenRevoked, CodeTokenWrongType, CodeAlreadyEnrolled,
-		CodeAgentTooOld, CodeAgentRevoked, CodeKeyInUse, CodeProofInvalid, CodeInvalidRequest,
+		CodeAgentTooOld, CodeAgentRevoked, CodeAgentSuspended, CodeKeyInUse, CodeProofInvalid, CodeInvalidRequest,
 	}
 }
 
@@ -77,6 +79,13 @@ func refuseVersion(req Request) *problem.Error {
 func refuseRevoked(name string) *problem.Error {
 	return problem.New(problem.Forbidden, CodeAgentRevoked, fmt.Sprintf("The credential of agent %s was revoked in Console.", name)).
 		WithCure("Delete the agent's record in Console if it is to come back; it can then enroll with a new identity.")
+}
+
+func refuseSuspended(a fleet.Agent, now time.Time) *problem.Error {
+	p := problem.New(problem.TooMany, CodeAgentSuspended, fmt.Sprintf("Agent %s sent far more than an agent does, or opened far more connections, and is kept out until %s.", a.Name, a.SuspendedUntil().UTC().Format("2006-01-02 15:04:05 UTC"))).
+		WithCure("It comes back by itself then. Meanwhile see whether something else uses its key, such as a second process on a copy of its data directory.")
+	p.RetryAfterSeconds = int(a.SuspendedUntil().Sub(now)/time.Second) + 1
+	return p
 }
 
 func refuseProof(err error) *problem.Error {

@@ -232,6 +232,8 @@ func (s *Service) admit(ctx context.Context, hash []byte, req Request, remoteAdd
 			return fmt.Errorf("find the agent: %w", err)
 		case !holder.RevokedAt.IsZero():
 			return refuseRevoked(holder.Name)
+		case now.Before(holder.SuspendedUntil()):
+			return refuseSuspended(holder, now)
 		case holder.PublicKey == req.PublicKey:
 			resp, err = s.giveBack(ctx, tx, t, holder, req, now)
 			return err
@@ -374,6 +376,8 @@ func (s *Service) Renew(ctx context.Context, agentID string, req RenewRequest, _
 		return Credential{}, fmt.Errorf("find the agent: %w", err)
 	case !a.RevokedAt.IsZero():
 		return Credential{}, refuseRevoked(a.Name)
+	case now.Before(a.SuspendedUntil()):
+		return Credential{}, refuseSuspended(a, now)
 	}
 	_, c, err := s.issue(a, now)
 	if err != nil {

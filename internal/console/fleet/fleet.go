@@ -22,6 +22,9 @@ const PresenceEvery = 30 * time.Second
 // PresentWithin is within which an agent counts as there: two of its statuses may get lost.
 const PresentWithin = 3 * PresenceEvery
 
+// Suspension is how long an agent that floods is kept out; then it comes back by itself.
+const Suspension = 10 * time.Minute
+
 // ErrNotFound is what a Store answers for an agent that is not there.
 var ErrNotFound = errors.New("agent not found")
 
@@ -59,6 +62,7 @@ type Agent struct {
 	CredentialExpiresAt time.Time
 	RevokedAt           time.Time // zero: not revoked
 	ReleasedAt          time.Time // zero: not released
+	SuspendedAt         time.Time // the last time; zero: never
 
 	// HeartbeatAt and PresenceAt are when console received the last heartbeat and the last status.
 	HeartbeatAt time.Time
@@ -110,6 +114,8 @@ type Tx interface {
 	RevokeAgent(ctx context.Context, id string, at time.Time) error
 	// ReleaseAgent clears the key, so that the next enrolment under the same name binds a new one.
 	ReleaseAgent(ctx context.Context, id string, at time.Time) error
+	// SuspendAgent stamps an agent suspended.
+	SuspendAgent(ctx context.Context, id string, at time.Time) error
 	// DeleteAgent removes an agent and remembers its key as revoked.
 	DeleteAgent(ctx context.Context, id string, at time.Time) error
 	// EndConflictsOf forgets that the agent reported another fingerprint than the stored one.
@@ -133,6 +139,6 @@ type Store interface {
 	RenewCredential(ctx context.Context, id string, template int, issuedAt, expiresAt time.Time) error
 	// RecordPublishedSlug notes that an agent published under another slug than it enrolled for.
 	RecordPublishedSlug(ctx context.Context, id, slug string, at time.Time) error
-	// Revoked lists the public keys of agents that were revoked or deleted since the given time.
+	// Revoked lists the public keys of agents that were revoked, deleted or suspended since the given time.
 	Revoked(ctx context.Context, since time.Time) (map[string]time.Time, error)
 }

@@ -432,6 +432,48 @@ func TestOnlyAChangeIsAudited(t *testing.T) {
 }
 
 // The row is the truth: it stays changed although NATS did not take the cut.
+// An agent that floods is kept out for a while, whatever NATS says meanwhile, and is then as it was.
+func TestSuspension(t *testing.T) {
+	inYards(t, func(t *testing.T, y *yard) {
+		a := y.agent("a", nil)
+		y.nats.away = errors.New("no NATS")
+		if err := y.Suspend(t.Context(), "a", "it flooded"); err == nil {
+			t.Error("the cut failed, and nobody was told")
+		}
+		y.nats.away = nil
+		begun := y.clock.Now()
+		got := y.stored("a")
+		if got.SuspendedAt != begun || got.SuspendedUntil() != begun.Add(10*time.Minute) {
+			t.Errorf("suspended at %v until %v", got.SuspendedAt, got.SuspendedUntil())
+		}
+		keys, err := y.db.Fleet().Revoked(t.Context(), begun.Add(-time.Hour))
+		must(t, err)
+		if keys[a.PublicKey] != begun {
+			t.Errorf("the servers are to refuse %v", keys)
+		}
+		y.clock.Advance(time.Minute)
+		must(t, y.Suspend(t.Context(), "a", "it floods on"))
+		if got := y.stored("a"); got.SuspendedAt != begun || len(y.nats.keys) != 1 {
+			t.Errorf("suspended anew at %v, cuts %v", got.SuspendedAt, y.nats.keys)
+		}
+		y.clock.Advance(time.Hour)
+		must(t, y.Suspend(t.Context(), "a", "again"))
+		if got := y.stored("a"); got.SuspendedAt != y.clock.Now() {
+			t.Errorf("the second time is not noted: %v", got.SuspendedAt)
+		}
+		if n := y.db.Audits(t, "agent_suspended"); n != 2 {
+			t.Errorf("%d audit rows for two suspensions", n)
+		}
+		must(t, y.Suspend(t.Context(), "nobody", "it flooded"))
+		must(t, y.db.Fleet().InTx(t.Context(), func(tx fleet.Tx) error { return tx.RevokeAgent(t.Context(), "a", y.clock.Now()) }))
+		y.clock.Advance(time.Hour)
+		must(t, y.Suspend(t.Context(), "a", "after its end"))
+		if n := y.db.Audits(t, "agent_suspended"); n != 2 {
+			t.Error("an agent that was revoked is suspended too")
+		}
+	})
+}
+
 func TestNATSIsAway(t *testing.T) {
 	for act := range acts(&yard{t: t}) {
 		t.Run(act, func(t *testing.T) {

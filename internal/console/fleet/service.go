@@ -138,6 +138,44 @@ func (s *Service) Revoke(ctx context.Context, p access.Principal, agentID string
 	})
 }
 
+// Suspend cuts off an agent that sends far more than an agent does, and keeps it out for [Suspension]: it
+// gets no credential until then. Why says what it did, for the log.
+func (s *Service) Suspend(ctx context.Context, agentID, why string) error {
+	var agent Agent
+	suspended := false
+	err := s.Store.InTx(ctx, func(tx Tx) error {
+		var err error
+		suspended = false
+		if agent, err = tx.Agent(ctx, agentID); err != nil {
+			return err
+		}
+		now := s.Clock.Now()
+		if !agent.RevokedAt.IsZero() || now.Before(agent.SuspendedUntil()) {
+			return nil
+		}
+		suspended = true
+		if err := tx.SuspendAgent(ctx, agentID, now); err != nil {
+			return err
+		}
+		return tx.AppendAudit(ctx, audit.System(now, "agent_suspended").On("agent", agent.ID, agent.Name).
+			In(agent.ClientID, agent.EnvironmentID).With("why", why))
+	})
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil // deleted: its credential is cut off already
+	case err != nil:
+		return fmt.Errorf("suspend agent %s: %w", agentID, err)
+	}
+	if suspended {
+		s.Logger.WarnContext(ctx, "agent suspended, it comes back by itself", "agent", agentID, "name", agent.Name, "why", why, "for", Suspension.String(),
+			"cure", "find out what runs under this name; revoke the agent if it goes on")
+	}
+	if agent.PublicKey == "" {
+		return nil
+	}
+	return s.Revoker.Revoke(ctx, agent.PublicKey)
+}
+
 // Delete removes an agent's record; its credential ends with it, and its name is free again (B-102).
 // The cluster and its inventory stay.
 func (s *Service) Delete(ctx context.Context, p access.Principal, agentID string) error {
@@ -202,6 +240,14 @@ func notFound(agentID string) error {
 // Scope is where the agent belongs.
 func (a Agent) Scope() access.Scope {
 	return access.Scope{ClientID: a.ClientID, EnvironmentID: a.EnvironmentID}
+}
+
+// SuspendedUntil is when the agent may come back; zero if it was never suspended.
+func (a Agent) SuspendedUntil() time.Time {
+	if a.SuspendedAt.IsZero() {
+		return time.Time{}
+	}
+	return a.SuspendedAt.Add(Suspension)
 }
 
 // Present tells whether the agent holds its identity and was seen a moment ago.

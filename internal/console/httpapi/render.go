@@ -183,7 +183,7 @@ func agent(a fleet.Agent) api.Agent {
 		ID: a.ID, ClientID: a.ClientID, EnvironmentID: a.EnvironmentID, Type: api.AgentType(a.Type), ClusterSlug: text(a.ClusterSlug),
 		Name: a.Name, EnrolledAt: a.EnrolledAt.UTC(), EnrolledBy: text(a.EnrolledBy), Version: a.Version, Template: a.Template,
 		CredentialIssuedAt: at(a.CredentialIssuedAt), CredentialExpiresAt: at(a.CredentialExpiresAt), RevokedAt: at(a.RevokedAt),
-		ReleasedAt: at(a.ReleasedAt), HeartbeatAt: at(a.HeartbeatAt), PresenceAt: at(a.PresenceAt), Role: text(a.Role),
+		ReleasedAt: at(a.ReleasedAt), SuspendedUntil: at(a.SuspendedUntil()), HeartbeatAt: at(a.HeartbeatAt), PresenceAt: at(a.PresenceAt), Role: text(a.Role),
 	}
 }
 

@@ -13,8 +13,14 @@ import (
 )
 
 const (
-	// rowsAtOnce bounds what one transaction writes: SQLite has one writer, and heartbeats wait behind it.
+	// rowsAtOnce is the most that one transaction writes, near a second on SQLite, which has one writer.
 	rowsAtOnce = 10_000
+	// partRows is what one writes of an inventory that takes more: heartbeats wait behind it, again and again.
+	partRows = 2_000
+	// quickObjects and quickBytes bound what is received beside the inventories of others, and quickObjects also
+	// what is stored of the cluster: each row's hash is compared. It takes about a second.
+	quickObjects = 20_000
+	quickBytes   = 16 << 20
 	// maxEpochLeap is how far an epoch may be above those that console knows of. A database that was
 	// restored from a copy has forgotten some; an epoch near wire.MaxOrder would leave none to hand out.
 	maxEpochLeap = 1_000_000
@@ -24,16 +30,21 @@ const (
 // transaction; the message is delivered again.
 var errMoved = errors.New("the cluster changed meanwhile; deliver the inventory again")
 
+// ErrLarge is what Receive answers for an inventory that would hold up those of others; ReceiveLarge takes it.
+var ErrLarge = errors.New("the inventory is large, or changes much")
+
 // arrival is one inventory on its way into the store.
 type arrival struct {
 	agent fleet.Agent
 	inv   *wire.Inventory
 	rows  []Object
 	at    time.Time // received
+	large bool      // others do not wait
 }
 
 // apply stores an inventory, in one transaction unless it changes more than rowsAtOnce, and answers how
-// many rows it wrote, or why the inventory was dropped. The hashes of what is stored are read before, so
+// many rows it wrote, or why the inventory was dropped. Between parts it waits as long as the last one took,
+// so that others write as much. The hashes of what is stored are read before, so
 // that transactions are short; that is safe, since the first of every sync changes the cluster's row, and
 // each compares that row again.
 func (s *Service) apply(ctx context.Context, n arrival) (written int, reason string, err error) {
@@ -46,6 +57,7 @@ func (s *Service) apply(ctx context.Context, n arrival) (written int, reason str
 		return 0, "", err
 	}
 	var rest Change
+	begun := s.Clock.Now()
 	err = s.Store.InTx(ctx, func(tx Tx) error {
 		var c Cluster
 		written, rest = 0, Change{}
@@ -55,11 +67,22 @@ func (s *Service) apply(ctx context.Context, n arrival) (written int, reason str
 		}
 		rest = diff(c, n.inv, n.rows, stored, n.at)
 		written = len(rest.Upsert) + len(rest.Delete)
-		part := rest.cut(rowsAtOnce)
+		size := rowsAtOnce
+		if rest.rows() > rowsAtOnce {
+			if !n.large {
+				return ErrLarge
+			}
+			size = partRows
+		}
+		part := rest.cut(size)
 		return n.write(ctx, tx, c, part, rest.empty())
 	})
 	for err == nil && !rest.empty() {
-		part := rest.cut(rowsAtOnce)
+		if err := s.Clock.Sleep(ctx, s.Clock.Now().Sub(begun)); err != nil {
+			return 0, "", err
+		}
+		begun = s.Clock.Now()
+		part := rest.cut(partRows)
 		err = s.Store.InTx(ctx, func(tx Tx) error {
 			c, err := tx.ClusterBySlug(ctx, n.agent.EnvironmentID, n.agent.ClusterSlug)
 			switch {
@@ -82,6 +105,9 @@ func (s *Service) stored(ctx context.Context, n arrival) (Cluster, map[Key]Store
 		return Cluster{}, nil, nil
 	case err != nil:
 		return c, nil, fmt.Errorf("find the cluster: %w", err)
+	}
+	if !n.large && (c.PartlyApplied || c.Counts.all() > quickObjects) {
+		return c, nil, ErrLarge
 	}
 	hashes, err := s.Store.Hashes(ctx, c.ID)
 	if err != nil {

@@ -1,6 +1,7 @@
 package inventory_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -140,7 +141,16 @@ func (d *desk) publish(agentID string, inv *wire.Inventory) error {
 	data, err := wire.EncodeInventory(inv)
 	must(d.t, err)
 	d.clock.Advance(time.Minute)
-	return d.Receive(d.t.Context(), agentID, data, d.clock.Now())
+	return d.deliver(d.t.Context(), agentID, data)
+}
+
+// deliver does what the edge does with a message.
+func (d *desk) deliver(ctx context.Context, agentID string, data []byte) error {
+	err := d.Receive(ctx, agentID, data, d.clock.Now())
+	if errors.Is(err, inventory.ErrLarge) {
+		err = d.ReceiveLarge(ctx, agentID, data, d.clock.Now())
+	}
+	return err
 }
 
 // applied publishes and holds what happens to the number of rows written.

@@ -55,8 +55,10 @@ func diff(c Cluster, inv *wire.Inventory, rows []Object, stored map[Key]Stored, 
 	return ch
 }
 
-func (ch *Change) empty() bool {
-	return len(ch.Upsert)+len(ch.Delete)+len(ch.Unseen)+len(ch.Clear) == 0
+func (ch *Change) empty() bool { return ch.rows() == 0 }
+
+func (ch *Change) rows() int {
+	return len(ch.Upsert) + len(ch.Delete) + len(ch.Unseen) + len(ch.Clear)
 }
 
 // cut takes a part of at most n rows off the change.

@@ -31,10 +31,9 @@ func FuzzReceive(f *testing.F) {
 		data := pack.EncodeAll(text, nil)
 		for _, d := range desks {
 			d.clock.Advance(time.Minute)
-			if err := d.Receive(t.Context(), "a", data, d.clock.Now()); err != nil && !errors.Is(err, wire.ErrMalformed) {
+			if err := d.deliver(t.Context(), "a", data); err != nil && !errors.Is(err, wire.ErrMalformed) {
 				t.Errorf("neither stored nor malformed: %v", err)
 			}
 		}
 	})
 }
-

@@ -88,6 +88,10 @@ type Counts struct {
 	Events     int `json:"events"`
 }
 
+func (c Counts) all() int {
+	return c.Nodes + c.Namespaces + c.Workloads + c.Pods + c.Services + c.Events
+}
+
 // Section is one list of a cluster's page.
 type Section string
 

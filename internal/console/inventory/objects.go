@@ -11,9 +11,10 @@ import (
 	"prxm.uz/proxima/internal/wire"
 )
 
-// read turns a message into the inventory without its lists, and their objects as rows.
-func read(data []byte) (*wire.Inventory, []Object, error) {
-	var b builder
+// read turns a message into the inventory without its lists, and their objects as rows. Unless it may be
+// large, one with more than quickObjects or quickBytes is ErrLarge.
+func read(data []byte, large bool) (*wire.Inventory, []Object, error) {
+	b := builder{large: large}
 	inv, err := wire.ReadInventory(data, b.take)
 	return inv, b.out, err
 }
@@ -21,6 +22,7 @@ func read(data []byte) (*wire.Inventory, []Object, error) {
 type builder struct {
 	out   []Object
 	bytes int // of all bodies
+	large bool
 }
 
 func (b *builder) take(whole any) error {
@@ -50,6 +52,9 @@ func (b *builder) add(o Object, whole any) error {
 	}
 	if b.bytes += len(body); b.bytes > wire.MaxInventory {
 		return fmt.Errorf("%w: the objects are larger than %d bytes", wire.ErrMalformed, wire.MaxInventory)
+	}
+	if !b.large && (len(b.out) == quickObjects || b.bytes > quickBytes) {
+		return ErrLarge
 	}
 	o.Body = body
 	sum := sha256.Sum256(body)

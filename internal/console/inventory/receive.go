@@ -94,10 +94,20 @@ func (s *Service) NextEpoch(ctx context.Context, agentID, clusterSlug string) (i
 	return epoch, err
 }
 
-// Receive takes one published inventory. A message that is malformed answers wire.ErrMalformed; one
-// that must not be applied is dropped, counted and no error; any other error means that it should be
-// delivered again. Receiving the same message twice changes nothing.
+// Receive takes one published inventory. A message that is malformed answers wire.ErrMalformed, one that
+// takes long ErrLarge; one that must not be applied is dropped, counted and no error; any other error means
+// that it should be delivered again. Receiving the same message twice changes nothing.
 func (s *Service) Receive(ctx context.Context, agentID string, data []byte, receivedAt time.Time) error {
+	return s.receive(ctx, agentID, data, receivedAt, false)
+}
+
+// ReceiveLarge is Receive for inventories of every size. What it writes it writes in parts, with pauses in which
+// others write.
+func (s *Service) ReceiveLarge(ctx context.Context, agentID string, data []byte, receivedAt time.Time) error {
+	return s.receive(ctx, agentID, data, receivedAt, true)
+}
+
+func (s *Service) receive(ctx context.Context, agentID string, data []byte, receivedAt time.Time, large bool) error {
 	start := s.Clock.Now()
 	a, err := s.Agents.Agent(ctx, agentID)
 	switch {
@@ -110,7 +120,7 @@ func (s *Service) Receive(ctx context.Context, agentID string, data []byte, rece
 	case a.Type != fleet.TypeCollector:
 		return s.drop(ctx, agentID, DropNotCollector)
 	}
-	inv, rows, err := read(data)
+	inv, rows, err := read(data, large)
 	if err != nil {
 		return err
 	}
@@ -118,7 +128,7 @@ func (s *Service) Receive(ctx context.Context, agentID string, data []byte, rece
 	if inv.ClusterSlug != a.ClusterSlug {
 		return s.drop(ctx, agentID, DropOtherSlug)
 	}
-	written, reason, err := s.apply(ctx, arrival{agent: a, inv: inv, rows: rows, at: receivedAt})
+	written, reason, err := s.apply(ctx, arrival{agent: a, inv: inv, rows: rows, at: receivedAt, large: large})
 	switch {
 	case err != nil:
 		return err

@@ -381,7 +381,10 @@ func TestALargeInventoryIsStoredInParts(t *testing.T) {
 		s := d.on(view)
 		data, err := wire.EncodeInventory(throng(pods, 0))
 		must(t, err)
-		receive := func(agent string, data []byte) error { return s.Receive(t.Context(), agent, data, d.clock.Now()) }
+		receive := func(agent string, data []byte) error { return s.ReceiveLarge(t.Context(), agent, data, d.clock.Now()) }
+		if err := s.Receive(t.Context(), "a", data, d.clock.Now()); !errors.Is(err, inventory.ErrLarge) || view.begun != 0 {
+			t.Errorf("received beside others: %v, after %d transactions", err, view.begun)
+		}
 		if err := receive("a", data); !errors.Is(err, down) {
 			t.Fatalf("the first delivery: %v", err)
 		}
@@ -797,7 +800,7 @@ func TestMalformedInventoriesStoreNothing(t *testing.T) {
 		d.applied("a", house(), 12)
 		before := d.cluster("alpha")
 		for name, data := range cases {
-			if err := d.Receive(t.Context(), "a", data, d.clock.Now()); !errors.Is(err, wire.ErrMalformed) {
+			if err := d.deliver(t.Context(), "a", data); !errors.Is(err, wire.ErrMalformed) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

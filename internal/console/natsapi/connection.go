@@ -53,8 +53,13 @@ type Connection struct {
 	system *nats.Conn
 	claims sync.Mutex    // one push at a time, so that none undoes another
 	kick   chan struct{} // asks for a look at the claims
-	stop   context.CancelFunc
-	done   chan struct{}
+	came   chan struct{} // tells that servers is not empty
+
+	arrived sync.Mutex
+	servers map[string]bool // to which agents connected since the last look
+
+	stop context.CancelFunc
+	done chan struct{}
 }
 
 // Connect returns at once even if an external NATS is away: Conn then connects as soon as it is there.
@@ -68,7 +73,7 @@ func Connect(ctx context.Context, c ConnectConfig) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Connection{config: c, kick: make(chan struct{}, 1), done: make(chan struct{})}
+	n := &Connection{config: c, kick: make(chan struct{}, 1), came: make(chan struct{}, 1), servers: map[string]bool{}, done: make(chan struct{})}
 	if n.Conn, err = c.dial("proxima-console", consoleUser, nil); err != nil {
 		return nil, err
 	}
@@ -80,6 +85,11 @@ func Connect(ctx context.Context, c ConnectConfig) (*Connection, error) {
 		n.Conn.Close()
 		n.system.Close()
 		return nil, fmt.Errorf("open JetStream: %w", err)
+	}
+	if err := n.listenForArrivals(); err != nil {
+		n.Conn.Close()
+		n.system.Close()
+		return nil, err
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	n.stop = stop

@@ -248,7 +248,11 @@ func (l serverLog) Warnf(format string, v ...any) {
 }
 
 func (l serverLog) Errorf(format string, v ...any) {
-	l.log.Error("nats server", "text", fmt.Sprintf(format, v...))
+	text, level := fmt.Sprintf(format, v...), slog.LevelError
+	if strings.HasSuffix(text, "authentication error") {
+		level = slog.LevelInfo // the client's fault: one that is kept out tries again and again
+	}
+	l.log.Log(context.Background(), level, "nats server", "text", text)
 }
 
 func (l serverLog) Fatalf(format string, v ...any) {

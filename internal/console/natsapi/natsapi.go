@@ -19,6 +19,7 @@ import (
 
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/console/fleet"
+	"prxm.uz/proxima/internal/console/inventory"
 	"prxm.uz/proxima/internal/wire"
 )
 
@@ -38,9 +39,12 @@ const (
 
 // InventoryReceiver is the domain of inventories; inventory.Service has it.
 type InventoryReceiver interface {
-	// Receive answers nil for what it stored or dropped, wire.ErrMalformed for what no delivery will
-	// cure, and any other error for what is to be delivered again.
+	// Receive answers nil for what it stored or dropped, wire.ErrMalformed for what no delivery will cure,
+	// inventory.ErrLarge for what ReceiveLarge is to take, and any other error for what is to be delivered
+	// again.
 	Receive(ctx context.Context, agentID string, data []byte, receivedAt time.Time) error
+	// ReceiveLarge takes every inventory; it may run beside Receive, for another agent.
+	ReceiveLarge(ctx context.Context, agentID string, data []byte, receivedAt time.Time) error
 	// NextEpoch hands out an epoch greater than all before.
 	NextEpoch(ctx context.Context, agentID, clusterSlug string) (int64, error)
 }
@@ -51,6 +55,8 @@ type FleetReceiver interface {
 	RecordPresence(ctx context.Context, batch []fleet.Presence) error
 	// RecordPulses does the same with heartbeats.
 	RecordPulses(ctx context.Context, batch []fleet.Pulse) error
+	// Suspend keeps an agent out for a while that sends or connects far more than an agent does.
+	Suspend(ctx context.Context, agentID, why string) error
 }
 
 // Config is what a Server needs.
@@ -62,6 +68,8 @@ type Config struct {
 	Clock     clock.Clock
 	Logger    *slog.Logger
 	Registry  prometheus.Registerer
+	// Control closes connections of agents that have too many; nil leaves them.
+	Control *Connection
 	// StreamBytes bounds the stream of inventories; zero means DefaultStreamBytes. Replicas is its
 	// number of copies; zero means one.
 	StreamBytes int64
@@ -81,8 +89,10 @@ type Server struct {
 	Config
 	metrics   *metrics
 	pace      *pace
+	lane      *lane
 	consuming atomic.Bool                  // the stream and its consumer are there
 	canary    atomic.Pointer[canaryResult] // the last
+	suspects  chan suspect
 
 	mu       sync.Mutex // guards the batch
 	presence map[string]fleet.Presence
@@ -107,7 +117,7 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register metrics of ingest: %w", err)
 	}
-	return &Server{Config: c, metrics: m, pace: newPace(), presence: map[string]fleet.Presence{}, pulses: map[string]fleet.Pulse{}}, nil
+	return &Server{Config: c, metrics: m, pace: newPace(), lane: newLane(), suspects: make(chan suspect, maxSuspects), presence: map[string]fleet.Presence{}, pulses: map[string]fleet.Pulse{}}, nil
 }
 
 // Run takes messages until ctx ends, and stores the last batch before it returns. NATS that is away is
@@ -115,6 +125,7 @@ func New(c Config) (*Server, error) {
 func (s *Server) Run(ctx context.Context) error {
 	var subscriptions []*nats.Subscription
 	for subject, handle := range map[string]nats.MsgHandler{
+		wire.InventorySubject("*"): s.weigh,
 		wire.HeartbeatSubject("*"): s.takeHeartbeat,
 		wire.StatusSubject("*"):    s.takeStatus,
 		wire.ConfigSubject("*"):    func(m *nats.Msg) { s.answerConfig(ctx, m) },
@@ -127,8 +138,12 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	var group sync.WaitGroup
 	group.Go(func() { s.takeInventories(ctx) })
+	group.Go(func() { s.takeLarge(ctx) })
+	group.Go(func() { s.holdLarge(ctx) })
 	group.Go(func() { s.flushBatches(ctx) })
 	group.Go(func() { s.watchStream(ctx) })
+	group.Go(func() { s.suspend(ctx) })
+	group.Go(func() { s.watchConnections(ctx) })
 	<-ctx.Done()
 	for _, sub := range subscriptions {
 		_ = sub.Unsubscribe() // fails only where the connection is closed
@@ -191,8 +206,9 @@ func (s *Server) consume(ctx context.Context, begun func()) error {
 	consumer, err := stream.CreateOrUpdateConsumer(setup, jetstream.ConsumerConfig{
 		Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
 		DeliverPolicy: jetstream.DeliverAllPolicy, MaxDeliver: -1,
-		// Memory is bounded by pulling one at a time; some more may wait for their retry.
-		MaxAckPending: 32,
+		// Memory is bounded by pulling one at a time; more may wait for their retry, and must not keep others
+		// from being delivered.
+		MaxAckPending: 1000,
 	})
 	if err != nil {
 		return fmt.Errorf("make the consumer of %s: %w", wire.StreamInventory, err)
@@ -213,8 +229,8 @@ func (s *Server) consume(ctx context.Context, begun func()) error {
 	}
 }
 
-// takeInventory makes one domain call and tells JetStream what became of the message. Twice is as good
-// as once, so an acknowledgement that is lost does no harm.
+// takeInventory makes one domain call and tells JetStream what became of the message, or leaves both to the
+// lane. Twice is as good as once, so an acknowledgement that is lost does no harm.
 func (s *Server) takeInventory(ctx context.Context, stream jetstream.Stream, m jetstream.Msg) {
 	const kind = "inventory"
 	if m.Subject() == wire.InventorySubject(canaryID) {
@@ -231,23 +247,56 @@ func (s *Server) takeInventory(ctx context.Context, stream jetstream.Stream, m j
 		s.settle(ctx, agentID, m.Term())
 		return
 	}
-	work, cancel := context.WithTimeout(ctx, receiveTimeout)
-	err := s.Inventory.Receive(work, agentID, m.Data(), start.Add(-lag))
-	cancel()
-	s.metrics.seconds.WithLabelValues(kind).Observe(s.Clock.Now().Sub(start).Seconds())
+	d := delivery{message: m, agentID: agentID, receivedAt: start.Add(-lag), number: delivered}
+	if s.lane.wants(agentID) {
+		s.toLane(ctx, d)
+		return
+	}
+	err := s.receive(ctx, d, receiveTimeout, s.Inventory.Receive)
+	large := errors.Is(err, inventory.ErrLarge)
+	// What was stored may have waited for the database, behind the lane; what is malformed took the time itself.
+	if large || errors.Is(err, wire.ErrMalformed) && s.Clock.Now().Sub(start) > slowAfter {
+		s.lane.note(agentID, true)
+	}
+	if large {
+		s.toLane(ctx, d)
+		return
+	}
+	s.finish(ctx, d, err)
+}
+
+// delivery is a message with what JetStream says of it.
+type delivery struct {
+	message    jetstream.Msg
+	agentID    string
+	receivedAt time.Time
+	number     int // of this delivery of the message
+}
+
+func (s *Server) receive(ctx context.Context, d delivery, limit time.Duration, f func(context.Context, string, []byte, time.Time) error) error {
+	start := s.Clock.Now()
+	work, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := f(work, d.agentID, d.message.Data(), d.receivedAt)
+	s.metrics.seconds.WithLabelValues("inventory").Observe(s.Clock.Now().Sub(start).Seconds())
+	return err
+}
+
+// finish tells JetStream what became of a message.
+func (s *Server) finish(ctx context.Context, d delivery, err error) {
 	switch {
 	case err == nil:
-		s.settle(ctx, agentID, m.Ack())
+		s.settle(ctx, d.agentID, d.message.Ack())
 	case errors.Is(err, wire.ErrMalformed):
-		s.metrics.malformed.WithLabelValues(kind).Inc()
-		s.Logger.WarnContext(ctx, "inventory refused", "agent", agentID, "error", err)
-		s.settle(ctx, agentID, m.TermWithReason("malformed"))
+		s.metrics.malformed.WithLabelValues("inventory").Inc()
+		s.Logger.WarnContext(ctx, "inventory refused", "agent", d.agentID, "error", err)
+		s.settle(ctx, d.agentID, d.message.TermWithReason("malformed"))
 	case ctx.Err() != nil:
-		s.settle(ctx, agentID, m.Nak()) // another replica, or the next start, takes it at once
+		s.settle(ctx, d.agentID, d.message.Nak()) // another replica, or the next start, takes it at once
 	default:
-		s.metrics.failed.WithLabelValues(kind).Inc()
-		s.Logger.ErrorContext(ctx, "inventory could not be stored, it will be delivered again", "agent", agentID, "deliveries", delivered, "error", err)
-		s.settle(ctx, agentID, m.NakWithDelay(clock.Backoff(delivered, s.RetryDelay, time.Minute)))
+		s.metrics.failed.WithLabelValues("inventory").Inc()
+		s.Logger.ErrorContext(ctx, "inventory could not be stored, it will be delivered again", "agent", d.agentID, "deliveries", d.number, "error", err)
+		s.settle(ctx, d.agentID, d.message.NakWithDelay(clock.Backoff(d.number, s.RetryDelay, time.Minute)))
 	}
 }
 
@@ -318,12 +367,17 @@ func (s *Server) config(ctx context.Context, agentID string, data []byte) wire.C
 func (s *Server) accept(kind string, m *nats.Msg) (agentID string, ok bool) {
 	s.metrics.received.WithLabelValues(kind).Inc()
 	agentID, ok = wire.AgentOf(m.Subject)
+	if !ok {
+		s.metrics.dropped.WithLabelValues(kind).Inc()
+		return "", false
+	}
+	ok, flood := s.pace.allow(kind, agentID, len(m.Data), s.Clock.Now())
 	switch {
+	case flood:
+		s.suspect(agentID, "it flooded messages of kind "+kind)
+		fallthrough
 	case !ok:
 		s.metrics.dropped.WithLabelValues(kind).Inc()
-	case !s.pace.allow(kind, agentID, s.Clock.Now()):
-		s.metrics.dropped.WithLabelValues(kind).Inc()
-		ok = false
 	case len(m.Data) > wire.MaxMessage:
 		s.metrics.malformed.WithLabelValues(kind).Inc()
 		ok = false

@@ -38,6 +38,7 @@ type world struct {
 	dir       string
 	authority *natsauth.Authority
 	embedded  *natsapi.Embedded
+	address   string // for agents
 	console   *natsapi.Connection
 	mu        sync.Mutex
 	revoked   map[string]time.Time
@@ -77,6 +78,7 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.address = "nats://" + w.embedded.Addr().String()
 	w.console, err = natsapi.Connect(w.t.Context(), natsapi.ConnectConfig{
 		Embedded: w.embedded, Authority: w.authority, Revocations: w, Clock: clock.System(), Logger: slog.New(slog.DiscardHandler),
 	})
@@ -143,7 +145,7 @@ func (a *agent) options(more ...nats.Option) []nats.Option {
 
 func (w *world) connect(a *agent, more ...nats.Option) *nats.Conn {
 	w.t.Helper()
-	nc, err := nats.Connect("nats://"+w.embedded.Addr().String(), a.options(more...)...)
+	nc, err := nats.Connect(w.address, a.options(more...)...)
 	if err != nil {
 		w.t.Fatalf("agent %s: %v", a.id, err)
 	}
@@ -349,18 +351,27 @@ type domain struct {
 	presence chan []fleet.Presence
 	pulses   chan []fleet.Pulse
 	epochs   atomic.Int64 // handed out
+	large    func(ctx context.Context, what string) error
+	suspend  func(agentID string) error
+	kept     chan string // out: agents that were suspended
 }
 
 func newDomain() *domain {
 	return &domain{
 		answer: func(string) error { return nil }, received: make(chan string, 100),
 		presence: make(chan []fleet.Presence, 100), pulses: make(chan []fleet.Pulse, 100),
+		large:   func(context.Context, string) error { return nil },
+		suspend: func(string) error { return nil }, kept: make(chan string, 100),
 	}
 }
 
 func (d *domain) Receive(_ context.Context, agentID string, data []byte, _ time.Time) error {
 	d.received <- agentID + " " + string(data)
 	return d.answer(string(data))
+}
+
+func (d *domain) ReceiveLarge(ctx context.Context, agentID string, data []byte, _ time.Time) error {
+	return d.large(ctx, agentID+" "+string(data))
 }
 
 func (d *domain) NextEpoch(_ context.Context, _, slug string) (int64, error) {
@@ -378,10 +389,19 @@ func (d *domain) RecordPresence(_ context.Context, b []fleet.Presence) error {
 
 func (d *domain) RecordPulses(_ context.Context, b []fleet.Pulse) error { d.pulses <- b; return nil }
 
+func (d *domain) Suspend(_ context.Context, agentID, _ string) error {
+	err := d.suspend(agentID)
+	select {
+	case d.kept <- agentID:
+	default:
+	}
+	return err
+}
+
 func (w *world) serve(d *domain) (s *natsapi.Server, stop func()) {
 	w.t.Helper()
 	s, err := natsapi.New(natsapi.Config{
-		OwnStream: true, CanaryEvery: 200 * time.Millisecond,
+		OwnStream: true, CanaryEvery: 200 * time.Millisecond, Control: w.console,
 		Conn: w.console.Conn, JetStream: w.console.JetStream, Inventory: d, Fleet: d, Clock: clock.System(),
 		Logger: slog.New(slog.DiscardHandler), Registry: prometheus.NewRegistry(), StreamBytes: 256 << 20, RetryDelay: 50 * time.Millisecond,
 	})
@@ -730,8 +750,14 @@ func TestAFloodHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
-// An external server runs on exactly what Setup wrote, goes, and comes back.
-func TestExternalServerOfSetup(t *testing.T) {
+// external is a NATS that runs on exactly what Setup wrote, with console's connection to it.
+type external struct {
+	*world
+	server *server.Server
+}
+
+func newExternal(t *testing.T) *external {
+	t.Helper()
 	dir := t.TempDir()
 	if _, err := natsauth.Setup(dir, natsauth.Options{DataDir: filepath.Join(dir, "data"), NoTLS: true, Port: -1, WebSocketPort: -1, Now: time.Now()}); err != nil {
 		t.Fatal(err)
@@ -740,63 +766,68 @@ func TestExternalServerOfSetup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, dir: dir, revoked: map[string]time.Time{}}
-	if w.authority, err = natsauth.New(keys, 0); err != nil {
+	e := &external{world: &world{t: t, dir: dir, revoked: map[string]time.Time{}}}
+	if e.authority, err = natsauth.New(keys, 0); err != nil {
 		t.Fatal(err)
 	}
-	start := func(port int) *server.Server {
-		t.Helper()
-		opts, err := server.ProcessConfigFile(filepath.Join(dir, natsauth.ServerFile))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if opts.MaxPayload != wire.MaxPayload {
-			t.Errorf("max_payload is %d", opts.MaxPayload)
-		}
-		opts.NoSigs, opts.NoLog = true, true
-		if port != 0 {
-			opts.Port = port
-		}
-		s, err := server.NewServer(opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Start()
-		if !s.ReadyForConnections(patience) {
-			t.Fatal("the external server did not start")
-		}
-		return s
-	}
-	external := start(0)
-	address := external.ClientURL()
-	listening, ok := external.Addr().(*net.TCPAddr)
-	if !ok {
-		t.Fatalf("address is %T", external.Addr())
-	}
-	port := listening.Port
-	if w.console, err = natsapi.Connect(t.Context(), natsapi.ConnectConfig{
-		URLs: []string{address}, Authority: w.authority, Revocations: w, Clock: clock.System(), Logger: slog.New(slog.DiscardHandler),
+	e.run(0)
+	t.Cleanup(e.halt)
+	e.address = e.server.ClientURL()
+	if e.console, err = natsapi.Connect(t.Context(), natsapi.ConnectConfig{
+		URLs: []string{e.address}, Authority: e.authority, Revocations: e, Clock: clock.System(), Logger: slog.New(slog.DiscardHandler),
 	}); err != nil {
 		t.Fatal(err)
 	}
-	defer w.console.Close()
+	t.Cleanup(e.console.Close)
+	return e
+}
+
+// run starts the server on a port, or on a free one for zero.
+func (e *external) run(port int) {
+	e.t.Helper()
+	opts, err := server.ProcessConfigFile(filepath.Join(e.dir, natsauth.ServerFile))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	if opts.MaxPayload != wire.MaxPayload {
+		e.t.Errorf("max_payload is %d", opts.MaxPayload)
+	}
+	opts.NoSigs, opts.NoLog = true, true
+	if port != 0 {
+		opts.Port = port
+	}
+	if e.server, err = server.NewServer(opts); err != nil {
+		e.t.Fatal(err)
+	}
+	e.server.Start()
+	if !e.server.ReadyForConnections(patience) {
+		e.t.Fatal("the external server did not start")
+	}
+}
+
+func (e *external) halt() {
+	e.server.Shutdown()
+	e.server.WaitForShutdown()
+}
+
+// An external server goes, and comes back.
+func TestExternalServerOfSetup(t *testing.T) {
+	w := newExternal(t)
+	listening, ok := w.server.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatalf("address is %T", w.server.Addr())
+	}
 	d := newDomain()
 	s, stop := w.serve(d)
 	defer stop()
 	a := w.agent("agt_a")
-	nc, err := nats.Connect(address, a.options()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
+	nc := w.connect(a)
 	publish(t, nc, "inventory.agt_a", "before")
 	await(t, "the inventory before", d.received)
 
-	external.Shutdown()
-	external.WaitForShutdown()
+	w.halt()
 	eventually(t, "unreadiness", func() bool { return s.Ready() != nil })
-	external = start(port)
-	defer func() { external.Shutdown(); external.WaitForShutdown() }()
+	w.run(listening.Port)
 	eventually(t, "readiness again", func() bool { return s.Ready() == nil && nc.IsConnected() })
 	publish(t, nc, "inventory.agt_a", "after")
 	if got := await(t, "the inventory after", d.received); got != "agt_a after" {

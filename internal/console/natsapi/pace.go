@@ -5,50 +5,70 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"prxm.uz/proxima/internal/wire"
 )
 
 const (
-	// paceBurst and pacePerSecond are what one agent may send of each kind of small message: an agent sends
-	// one every few seconds at the most, and asks again after a failure with growing waits.
+	// paceBurst and pacePerSecond are what one agent may send of each kind of message: an agent sends one every
+	// few seconds at the most, and asks again after a failure with growing waits.
 	paceBurst     = 100
 	pacePerSecond = 2
+	// paceFlood is how much beyond that, with nothing within it in between, makes a flood: no fault of an
+	// agent's network or of its clock comes near.
+	paceFlood = 1000
+	// paceBytes is what counts as one more message, so that large ones count for more.
+	paceBytes = wire.MaxPayload / 32
 )
 
 // pace holds each agent to a rate, so that one that floods costs the others nothing but what it takes to
 // drop its messages. It counts in this process alone.
 type pace struct {
-	mu       sync.Mutex
-	limiters map[string]*rate.Limiter // by kind and agent
+	mu      sync.Mutex
+	senders map[string]*sender // by kind and agent
 }
 
-func newPace() *pace { return &pace{limiters: map[string]*rate.Limiter{}} }
+type sender struct {
+	limiter *rate.Limiter
+	beyond  int // since the last message within the rate
+}
 
-// allow counts one message, and reports whether it may be taken.
-func (p *pace) allow(kind, agentID string, now time.Time) bool {
-	key := kind + " " + agentID
+func newPace() *pace { return &pace{senders: map[string]*sender{}} }
+
+// allow counts one message, and reports whether it is within the rate of its agent, or else one of a flood.
+func (p *pace) allow(kind, agentID string, size int, now time.Time) (ok, flood bool) {
+	key, weight := kind+" "+agentID, 1+size/paceBytes
 	p.mu.Lock()
-	l := p.limiters[key]
-	if l == nil {
+	defer p.mu.Unlock()
+	s := p.senders[key]
+	if s == nil {
 		p.makeRoom(now)
-		l = rate.NewLimiter(pacePerSecond, paceBurst)
-		p.limiters[key] = l
+		s = &sender{limiter: rate.NewLimiter(pacePerSecond, paceBurst)}
+		p.senders[key] = s
 	}
-	p.mu.Unlock()
-	return l.AllowN(now, 1)
+	if s.limiter.AllowN(now, weight) {
+		s.beyond = 0
+		return true, false
+	}
+	if s.beyond += weight; s.beyond < paceFlood {
+		return false, false
+	}
+	s.beyond = 0
+	return false, true
 }
 
 // makeRoom bounds the table: whoever was quiet long enough to have a full burst is forgotten. The lock is
 // held.
 func (p *pace) makeRoom(now time.Time) {
-	if len(p.limiters) < maxBuffered {
+	if len(p.senders) < maxBuffered {
 		return
 	}
-	for key, l := range p.limiters {
-		if l.TokensAt(now) >= paceBurst {
-			delete(p.limiters, key)
+	for key, s := range p.senders {
+		if s.limiter.TokensAt(now) >= paceBurst {
+			delete(p.senders, key)
 		}
 	}
-	if len(p.limiters) >= maxBuffered {
-		clear(p.limiters)
+	if len(p.senders) >= maxBuffered {
+		clear(p.senders)
 	}
 }

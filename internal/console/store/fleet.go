@@ -27,25 +27,25 @@ func fleetErrors() sentinels { return sentinels{missing: fleet.ErrNotFound} }
 // selectAgents is the one way to read agents; scanAgent takes its columns.
 const selectAgents = `SELECT a.id, a.client_id, a.environment_id, a.agent_type, a.cluster_slug, a.name, a.public_key,
 	a.enrolled_by, a.enrolled_at, a.version, a.capability, a.template, a.credential_issued_at,
-	a.credential_expires_at, a.revoked_at, a.released_at, a.heartbeat_at, a.presence_at, a.role,
+	a.credential_expires_at, a.revoked_at, a.released_at, a.suspended_at, a.heartbeat_at, a.presence_at, a.role,
 	a.reported_sync, a.published_slug, a.published_slug_at, a.sync_interval_seconds
 FROM agents a`
 
 func scanAgent(r *sql.Rows) (fleet.Agent, error) {
 	var a fleet.Agent
 	var enrolledBy dbtype.Text
-	var enrolledAt, issuedAt, expiresAt, revokedAt, releasedAt, heartbeatAt, presenceAt, publishedAt dbtype.Time
+	var enrolledAt, issuedAt, expiresAt, revokedAt, releasedAt, suspendedAt, heartbeatAt, presenceAt, publishedAt dbtype.Time
 	var reported string
 	err := r.Scan(&a.ID, &a.ClientID, &a.EnvironmentID, &a.Type, &a.ClusterSlug, &a.Name, &a.PublicKey,
 		&enrolledBy, &enrolledAt, &a.Version, &a.Capability, &a.Template, &issuedAt,
-		&expiresAt, &revokedAt, &releasedAt, &heartbeatAt, &presenceAt, &a.Role,
+		&expiresAt, &revokedAt, &releasedAt, &suspendedAt, &heartbeatAt, &presenceAt, &a.Role,
 		&reported, &a.PublishedSlug, &publishedAt, &a.SyncIntervalSeconds)
 	if err != nil {
 		return a, err
 	}
 	a.EnrolledBy = string(enrolledBy)
 	a.EnrolledAt, a.CredentialIssuedAt, a.CredentialExpiresAt = enrolledAt.Time, issuedAt.Time, expiresAt.Time
-	a.RevokedAt, a.ReleasedAt, a.PublishedSlugAt = revokedAt.Time, releasedAt.Time, publishedAt.Time
+	a.RevokedAt, a.ReleasedAt, a.SuspendedAt, a.PublishedSlugAt = revokedAt.Time, releasedAt.Time, suspendedAt.Time, publishedAt.Time
 	a.HeartbeatAt, a.PresenceAt = heartbeatAt.Time, presenceAt.Time
 	return a, fromJSON(reported, &a.ReportedSync, "agent "+a.ID)
 }
@@ -185,6 +185,11 @@ func (t *tx) DeleteAgent(ctx context.Context, id string, at time.Time) error {
 	return t.end(ctx, id, at, "delete agent", func() (int64, error) { return t.q.DeleteAgent(ctx, id) })
 }
 
+func (t *tx) SuspendAgent(ctx context.Context, id string, at time.Time) error {
+	n, err := t.q.SuspendAgent(ctx, sqlgen.SuspendAgentParams{ID: id, SuspendedAt: dbtype.At(at)})
+	return fleetErrors().changed(n, err, "suspend agent "+id)
+}
+
 // Batches are written in the order of agents, since replicas that each begin elsewhere would wait for
 // each other until PostgreSQL finds the deadlock, a second later.
 
@@ -256,7 +261,8 @@ func (s fleetStore) RecordPublishedSlug(ctx context.Context, id, slug string, at
 	})
 }
 
-// Revoked also holds the keys of identities that were released, and keys that another one replaced.
+// Revoked also holds the keys of identities that were released, keys that another one replaced, and those of
+// suspended agents: what was issued since is not refused.
 func (s fleetStore) Revoked(ctx context.Context, since time.Time) (map[string]time.Time, error) {
 	found, err := s.db.read.RevokedKeys(ctx, from(since))
 	if err != nil {
@@ -265,6 +271,15 @@ func (s fleetStore) Revoked(ctx context.Context, since time.Time) (map[string]ti
 	keys := make(map[string]time.Time, len(found))
 	for _, row := range found {
 		keys[row.PublicKey] = row.RevokedAt.Time
+	}
+	suspended, err := s.db.read.SuspendedKeys(ctx, from(since))
+	if err != nil {
+		return nil, fleetErrors().translate(err, "keys of suspended agents")
+	}
+	for _, row := range suspended {
+		if row.SuspendedAt.After(keys[row.PublicKey]) {
+			keys[row.PublicKey] = row.SuspendedAt.Time
+		}
 	}
 	return keys, nil
 }

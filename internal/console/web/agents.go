@@ -31,7 +31,9 @@ type agentRow struct {
 	Where string
 	Role  string
 	Heard fact
-	Acts  []agentAct
+	// Suspended says that the agent is kept out, and until when; "" if it is not.
+	Suspended string
+	Acts      []agentAct
 }
 
 // agentAct is something that ends an agent's identity.
@@ -117,6 +119,7 @@ func (s *server) agents(v *visit) error {
 			Agent: a, Role: roleOf(a, v.now), Heard: heardFact(a, v.now),
 			Where: page.Names.client(a.ClientID) + " / " + page.Names.environment(a.EnvironmentID),
 		}
+		row.Suspended = suspendedSentence(a, v.now)
 		if v.who.Allows(access.AgentsWrite, a.Scope()) {
 			row.Acts = agentActs()
 		}
@@ -142,6 +145,14 @@ func roleOf(a fleet.Agent, now time.Time) string {
 		return "Standby"
 	}
 	return ""
+}
+
+func suspendedSentence(a fleet.Agent, now time.Time) string {
+	if !now.Before(a.SuspendedUntil()) || !a.RevokedAt.IsZero() {
+		return ""
+	}
+	minutes := int((a.SuspendedUntil().Sub(now) + time.Minute - 1) / time.Minute)
+	return "Kept out for " + plural(minutes, "more minute", "more minutes") + ": it sent far more than an agent does, or opened far more connections. It comes back by itself; revoke it if this goes on."
 }
 
 // agentActData is the page that asks before an agent's identity ends.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/html"
 
 	"prxm.uz/proxima/internal/clock/clocktest"
+	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/inventory"
 	"prxm.uz/proxima/internal/console/web/internal/fake"
 )
@@ -344,6 +345,8 @@ func TestAgentsAndTheirEnds(t *testing.T) {
 	s := full(t)
 	a := s.get("/agents?slug=ostra-web&type=collector", http.StatusOK)
 	wantText(t, a.byID(t, "agents"), "ostra-web", "Collector", "Leader", "Release…", "Revoke…", "Delete…")
+	s.world.Agents[slices.IndexFunc(s.world.Agents, func(a fleet.Agent) bool { return a.ID == "ag_c" })].SuspendedAt = start().Add(-time.Minute)
+	wantText(t, s.get("/agents?slug=ostra-web", http.StatusOK).page, "Kept out for 9 more minutes: it sent far more than an agent does", "comes back by itself")
 	wantText(t, s.get("/agents/ag_c/release", http.StatusOK).page, "Release the identity of ostra-web?", "cut off at once", "audit log")
 	wantText(t, s.post("/agents/ag_c/release", nil, http.StatusConflict).page, "Nothing was changed", "still holds its identity", "quiet for five minutes")
 	if got := s.post("/agents/ag_c/revoke", nil, http.StatusSeeOther).Header.Get("Location"); got != "/agents?did=revoke" {

@@ -110,6 +110,7 @@ func stories() []story {
 		{"refused: already_enrolled", refused("already_enrolled")},
 		{"refused: agent_too_old", refused("agent_too_old")},
 		{"refused: agent_revoked", refused("agent_revoked")},
+		{"refused: agent_suspended", refused("agent_suspended")},
 		{"refused: key_in_use", refused("key_in_use")},
 		{"refused: proof_invalid", refused("proof_invalid")},
 		{"refused: invalid_request", refused("invalid_request")},

@@ -453,6 +453,9 @@ func refusalOf(r Refusal) (why string, cure *Action) {
 	case "agent_revoked":
 		return "the credential of the agent of that name had been revoked here",
 			&Action{Text: "Find out why it was revoked. If the agent is to come back, delete its record under Agents; the pod then enrolls with a new identity."}
+	case "agent_suspended":
+		return "the agent of that name had sent far more than an agent does, or opened far more connections, and is kept out for ten minutes",
+			&Action{Text: "It comes back by itself. If it happens again, find out what else uses its key, such as a second process on a copy of its data directory."}
 	case "key_in_use":
 		return "its key belongs to another agent",
 			&Action{Text: "Give each agent a data directory of its own: a copied state.json is another agent’s identity. Remove the copy and start the pod again, which makes a key of its own."}

@@ -30,8 +30,14 @@ DELETE FROM agents WHERE id = $1;
 INSERT INTO revoked_keys (public_key, agent_id, revoked_at) VALUES ($1, $2, $3)
 ON CONFLICT (public_key) DO UPDATE SET agent_id = excluded.agent_id, revoked_at = excluded.revoked_at;
 
+-- name: SuspendAgent :execrows
+UPDATE agents SET suspended_at = sqlc.arg(suspended_at) WHERE id = sqlc.arg(id);
+
 -- name: RevokedKeys :many
 SELECT public_key, revoked_at FROM revoked_keys WHERE revoked_at >= $1;
+
+-- name: SuspendedKeys :many
+SELECT public_key, suspended_at FROM agents WHERE suspended_at >= $1 AND public_key <> '';
 
 -- name: RecordPulse :execrows
 UPDATE agents

@@ -276,6 +276,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.succeedInstallTokenStmt, err = db.PrepareContext(ctx, succeedInstallToken); err != nil {
 		return nil, fmt.Errorf("error preparing query SucceedInstallToken: %w", err)
 	}
+	if q.suspendAgentStmt, err = db.PrepareContext(ctx, suspendAgent); err != nil {
+		return nil, fmt.Errorf("error preparing query SuspendAgent: %w", err)
+	}
+	if q.suspendedKeysStmt, err = db.PrepareContext(ctx, suspendedKeys); err != nil {
+		return nil, fmt.Errorf("error preparing query SuspendedKeys: %w", err)
+	}
 	if q.takeLeaseStmt, err = db.PrepareContext(ctx, takeLease); err != nil {
 		return nil, fmt.Errorf("error preparing query TakeLease: %w", err)
 	}
@@ -734,6 +740,16 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing succeedInstallTokenStmt: %w", cerr)
 		}
 	}
+	if q.suspendAgentStmt != nil {
+		if cerr := q.suspendAgentStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing suspendAgentStmt: %w", cerr)
+		}
+	}
+	if q.suspendedKeysStmt != nil {
+		if cerr := q.suspendedKeysStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing suspendedKeysStmt: %w", cerr)
+		}
+	}
 	if q.takeLeaseStmt != nil {
 		if cerr := q.takeLeaseStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing takeLeaseStmt: %w", cerr)
@@ -912,6 +928,8 @@ type Queries struct {
 	settingStmt                   *sql.Stmt
 	stampInventoryDoneStmt        *sql.Stmt
 	succeedInstallTokenStmt       *sql.Stmt
+	suspendAgentStmt              *sql.Stmt
+	suspendedKeysStmt             *sql.Stmt
 	takeLeaseStmt                 *sql.Stmt
 	touchAPITokenStmt             *sql.Stmt
 	trimFindingsStmt              *sql.Stmt
@@ -1013,6 +1031,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		settingStmt:                   q.settingStmt,
 		stampInventoryDoneStmt:        q.stampInventoryDoneStmt,
 		succeedInstallTokenStmt:       q.succeedInstallTokenStmt,
+		suspendAgentStmt:              q.suspendAgentStmt,
+		suspendedKeysStmt:             q.suspendedKeysStmt,
 		takeLeaseStmt:                 q.takeLeaseStmt,
 		touchAPITokenStmt:             q.touchAPITokenStmt,
 		trimFindingsStmt:              q.trimFindingsStmt,

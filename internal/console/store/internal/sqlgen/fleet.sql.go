@@ -342,3 +342,52 @@ func (q *Queries) RevokedKeys(ctx context.Context, revokedAt dbtype.Time) ([]Rev
 	}
 	return items, nil
 }
+
+const suspendAgent = `-- name: SuspendAgent :execrows
+UPDATE agents SET suspended_at = $1 WHERE id = $2
+`
+
+type SuspendAgentParams struct {
+	SuspendedAt dbtype.Time
+	ID          string
+}
+
+func (q *Queries) SuspendAgent(ctx context.Context, arg SuspendAgentParams) (int64, error) {
+	result, err := q.exec(ctx, q.suspendAgentStmt, suspendAgent, arg.SuspendedAt, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const suspendedKeys = `-- name: SuspendedKeys :many
+SELECT public_key, suspended_at FROM agents WHERE suspended_at >= $1 AND public_key <> ''
+`
+
+type SuspendedKeysRow struct {
+	PublicKey   string
+	SuspendedAt dbtype.Time
+}
+
+func (q *Queries) SuspendedKeys(ctx context.Context, suspendedAt dbtype.Time) ([]SuspendedKeysRow, error) {
+	rows, err := q.query(ctx, q.suspendedKeysStmt, suspendedKeys, suspendedAt)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SuspendedKeysRow
+	for rows.Next() {
+		var i SuspendedKeysRow
+		if err := rows.Scan(&i.PublicKey, &i.SuspendedAt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
