@@ -54,7 +54,9 @@ type scene struct {
 	says     []string // that the row cannot know beforehand
 	told     []told
 	agents   []*harness.Agent
-	before   usage // of the console, when the attempt was recorded
+	proxies  []string // addresses, for the page
+	ends     []func() // of a fault that the console is to outlive
+	before   usage    // of the console, when the attempt was recorded
 }
 
 // settings make waits short. Console judges by its own interval of syncs.
@@ -85,8 +87,8 @@ func TestFaults(t *testing.T) {
 			t.Run(r.section+"/"+r.name, func(t *testing.T) {
 				t.Parallel()
 				s := &scene{T: t, h: harness.New(t), plane: plane, second: second, clock: filepath.Join(t.TempDir(), "clock")}
+				defer s.leave()
 				table[i] = s.play(r)
-				s.leave()
 			})
 		}
 	})
@@ -250,10 +252,15 @@ func (s *scene) dies(o harness.AgentOptions, text string) {
 		o.Program = s.h.Product().ClusterAgent
 	}
 	a, err := harness.StartAgent(s.h.Context(), o)
-	if err == nil {
-		s.Fatal(errors.Join(errors.New("the agent lives"), a.Stop()))
+	if err != nil { // it was gone before it answered
+		s.tell(err.Error(), text)
+		return
 	}
-	s.tell(err.Error(), text)
+	defer a.Stop()
+	if err := a.Process().Wait(s.h.Context()); err == nil || s.h.Context().Err() != nil {
+		s.Fatalf("the agent did not end with an error: %v", err)
+	}
+	s.tell(a.Process().LogTail(), text)
 }
 
 // tell keeps the first line of a log that holds the text.

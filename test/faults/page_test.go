@@ -39,34 +39,51 @@ func troubleshooting(table []seen) string {
 // plain replaces what differs between two runs by an example of it.
 func (s *scene) plain(text string) string {
 	for _, plane := range []string{s.plane.Server(), s.second.Server()} {
-		text = strings.ReplaceAll(text, plane, "https://kubernetes.example:6443")
 		text = strings.ReplaceAll(text, strings.TrimPrefix(plane, "https://"), "kubernetes.example:6443")
 	}
-	return steady(text)
+	for _, p := range s.proxies {
+		text = strings.ReplaceAll(text, p, "proxy.example:3128")
+	}
+	return steady(strings.ReplaceAll(text, s.namespace(), "proxima-system"))
+}
+
+// uid is how a cluster's fingerprint looks.
+var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// uids gives each fingerprint an example of its own.
+func uids(text string) string {
+	seen := map[string]string{}
+	return uid.ReplaceAllStringFunc(text, func(found string) string {
+		if seen[found] == "" {
+			seen[found] = fmt.Sprintf("5f0c0b6e-6c39-4d2a-9a53-1f1c7a9b2d%02d", 44+len(seen))
+		}
+		return seen[found]
+	})
 }
 
 // steady is plain for what does not depend on the scene.
 func steady(text string) string {
 	for _, r := range []struct{ pattern, by string }{
-		{`\b\d+ (s|min|h|days?) ago`, "some time ago"},
+		{`\b\d+ (s|min|h|d) ago`, "some time ago"},
 		{`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC`, "2026-12-01 09:00:00 UTC"},
 		{`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`, "2026-12-01T09:00:00Z"},
 		{`\b\d\d:\d\d UTC`, "09:05 UTC"},
 		{regexp.QuoteMeta(os.TempDir()) + `/[^ :]*/(state\.[a-z]+)`, "/var/lib/proxima-agent/$1"},
 		{regexp.QuoteMeta(os.TempDir()) + `/[^ :]*`, "/var/lib/proxima-agent"},
 		{`(127\.0\.0\.1|0\.0\.0\.0|localhost|console\.example):\d+`, "console.example"},
-		{`proxy\.example:\d+`, "proxy.example:3128"},
+		{`\b\d+ namespaces`, "4 namespaces"},
+		{`\(\d+ bytes\)`, "(1208 bytes)"},
+		{`\b(59m\d+s|1h0m\d+s)\b`, "1h0m0s"},
 		{`from 127\.0\.0\.1\b`, "from 203.0.113.7"},
 		{`(cannot be resolved): [^;]*`, "$1"},
 		{`pit_[A-Za-z0-9]{4}`, "pit_AB12"},
 		{`another \d+ h\b`, "another 23 h"},
-		{`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`, "5f0c0b6e-6c39-4d2a-9a53-1f1c7a9b2d44"},
 		{`[0-9a-f]{2}(:[0-9a-f]{2}){31}|\b[0-9a-f]{64}\b`, "3f…"},
 		{`\b(err|agt|onb)_[A-Za-z0-9]+`, "${1}_5f0c"},
 	} {
 		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.by)
 	}
-	return text
+	return uids(text)
 }
 
 func TestSteady(t *testing.T) {

@@ -37,26 +37,28 @@ func proxyRows() []row {
 		{
 			section: section, name: "A proxy that refuses, and NO_PROXY does not name Console", gate: 2, state: waiting, says: []string{"No collector has enrolled"},
 			arrange: func(s *scene) {
-				s.logged(s.behind(s.proxyAt(&proxy{refuse: true}), nil), "backend.")
+				s.logged(s.behind(s.proxyAt(&proxy{refuse: true}), nil), "backend.tls")
 			},
 		},
 		{
 			section: section, name: "A proxy that wants a password", gate: 2, state: waiting, says: []string{"No collector has enrolled"},
 			arrange: func(s *scene) {
-				s.logged(s.behind(s.proxyAt(&proxy{password: "agent:secret"}), nil), "backend.")
+				s.logged(s.behind(s.proxyAt(&proxy{password: "agent:secret"}), nil), "backend.tls")
 			},
 		},
 		{
 			section: section, name: "A proxy that wants a password, and Console speaks plain HTTP", gate: 2, state: waiting, says: []string{"No collector has enrolled"},
 			arrange: func(s *scene) {
 				s.attempt()
-				s.logged(s.agent(map[string]string{"PROXIMA_BACKEND_URL": s.nearby(), "HTTP_PROXY": "http://" + s.proxyAt(&proxy{password: "agent:secret"})}), "backend.")
+				s.logged(s.agent(map[string]string{"PROXIMA_BACKEND_URL": s.nearby(), "HTTP_PROXY": "http://" + s.proxyAt(&proxy{password: "agent:secret"})}), "backend.http")
 			},
 		},
 		{
 			section: section, name: "Nobody listens where the proxy should be", gate: 2, state: waiting, says: []string{"No collector has enrolled"},
 			arrange: func(s *scene) {
-				s.logged(s.behind(fmt.Sprintf("127.0.0.1:%d", s.h.Port().Number), nil), "backend.")
+				nobody := fmt.Sprintf("127.0.0.1:%d", s.h.Port().Number)
+				s.proxies = append(s.proxies, nobody)
+				s.logged(s.behind(nobody, nil), "backend.tcp")
 			},
 		},
 	}

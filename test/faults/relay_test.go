@@ -157,7 +157,9 @@ type proxy struct {
 // proxyAt starts the proxy, and returns its address.
 func (s *scene) proxyAt(p *proxy) string {
 	s.Helper()
-	return s.serve(nil, p.answer)
+	address := s.serve(nil, p.answer)
+	s.proxies = append(s.proxies, address)
+	return address
 }
 
 func (p *proxy) answer(client net.Conn) {

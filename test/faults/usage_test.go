@@ -77,8 +77,16 @@ func (s *scene) measure(ctx context.Context) (usage, error) {
 // leave ends the agents, and waits until the console holds no more than before.
 func (s *scene) leave() {
 	s.Helper()
+	for _, end := range s.ends {
+		end()
+	}
 	for _, a := range s.agents {
-		s.kill(a)
+		if err := a.Kill(); err != nil {
+			s.Error(err)
+		}
+	}
+	if s.Failed() || s.Skipped() {
+		return
 	}
 	var now usage
 	err := s.console.Process().Await(s.h.Context(), "what the console holds to be as before", func(ctx context.Context) (err error) {
