@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -93,19 +93,31 @@ func consoleRows() []row {
 		},
 		{
 			section: section, name: "Its disk is full", gate: 4, state: warning, says: []string{"last inventory that was stored", "cannot store"}, cure: []string{"Mend this Console first"},
-			arrange: func(s *scene) { s.full("", nil) },
-		},
-		{
-			section: section, name: "Its disk was full, and has room again", gate: 4, state: passed,
-			arrange: func(s *scene) { s.full("", s.free) },
+			arrange: func(s *scene) { s.full("") },
 		},
 		{
 			section: section, name: "The disk of NATS is full", gate: 4, state: warning, says: []string{"longer ago", "reports that its last sync failed"}, cure: []string{"Mend what the collector reports"},
-			arrange: func(s *scene) { s.full("nats", nil) },
+			arrange: func(s *scene) { s.full("nats") },
 		},
 		{
-			section: section, name: "The disk of NATS was full, and has room again", gate: 4, state: passed,
-			arrange: func(s *scene) { s.full("nats", s.free) },
+			section: section, name: "A NATS server of your own is gone for ten seconds", gate: 4, state: passed,
+			arrange: func(s *scene) {
+				nats, env := s.externalNATS()
+				s.attemptOn(harness.ConsoleOptions{Env: env})
+				a := s.agent(nil)
+				s.await(4, passed)
+				began := time.Now()
+				if err := nats.Kill(); err != nil {
+					s.Fatal(err)
+				}
+				s.logged(a, "nats connection lost")
+				s.unready("NATS")
+				s.until(began.Add(outage))
+				if err := nats.Restart(s.h.Context()); err != nil {
+					s.Fatal(err)
+				}
+				s.syncedAfter(time.Now())
+			},
 		},
 	}
 }
@@ -122,18 +134,29 @@ func (s *scene) lock(path string) (release func()) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	release = sync.OnceFunc(func() {
-		if err := tx.Rollback(); err != nil {
-			s.Error(err)
-		}
-	})
-	s.ends = append(s.ends, release)
-	return release
+	return s.endsBy(tx.Rollback)
 }
 
-// full starts a console whose directory, or what lies below it, is a small file system of its own, fills that
-// after the first sync, and hands it on once something was not stored.
-func (s *scene) full(below string, then func(string)) {
+// externalNATS starts a NATS server that nats-setup configured, and answers how console is told of it.
+func (s *scene) externalNATS() (*harness.NATS, map[string]string) {
+	s.Helper()
+	dir := filepath.Join(s.TempDir(), "nats")
+	client, socket := s.h.Port(), s.h.Port()
+	out, err := exec.CommandContext(s.Context(), s.h.Product().Console, "nats-setup", dir, "--no-tls", "--nats-data-dir", filepath.Join(dir, "data"),
+		fmt.Sprintf("--port=%d", client.Number), fmt.Sprintf("--websocket-port=%d", socket.Number)).CombinedOutput()
+	if err != nil {
+		s.Fatalf("nats-setup: %v: %s", err, out)
+	}
+	nats := s.h.NATS(filepath.Join(dir, "nats-server.conf"))
+	return nats, map[string]string{
+		"PROXIMA_NATS_URL": nats.URL(), "PROXIMA_NATS_KEYS_DIR": filepath.Join(dir, "keys"),
+		"PROXIMA_NATS_WEBSOCKET_URL": strings.Replace(nats.WebSocketURL(), "http", "ws", 1),
+	}
+}
+
+// full starts a console whose directory, or what lies below it, is a small file system of its own, and fills that
+// after the first sync.
+func (s *scene) full(below string) {
 	s.Helper()
 	data := s.TempDir()
 	dir := filepath.Join(data, below)
@@ -147,12 +170,7 @@ func (s *scene) full(below string, then func(string)) {
 	s.fill(dir)
 	s.logged(a, "sync failed")
 	s.unready("")
-	if then == nil {
-		return
-	}
-	freed := time.Now()
-	then(dir)
-	s.syncedAfter(freed)
+	s.endsBy(func() error { return os.Remove(filepath.Join(dir, filler)) })
 }
 
 // filesystem is a new one of that size.
@@ -180,10 +198,13 @@ func (s *scene) mount(dir, size string) {
 	})
 }
 
+// filler is the file that takes all room.
+const filler = "filler"
+
 // fill leaves no byte free.
 func (s *scene) fill(dir string) {
 	s.Helper()
-	f, err := os.Create(filepath.Join(dir, "filler"))
+	f, err := os.Create(filepath.Join(dir, filler))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -194,13 +215,6 @@ func (s *scene) fill(dir string) {
 		} else if err != nil {
 			s.Fatal(err)
 		}
-	}
-}
-
-func (s *scene) free(dir string) {
-	s.Helper()
-	if err := os.Remove(filepath.Join(dir, "filler")); err != nil {
-		s.Fatal(err)
 	}
 }
 

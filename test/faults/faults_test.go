@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,9 +55,10 @@ type scene struct {
 	says     []string // that the row cannot know beforehand
 	told     []told
 	agents   []*harness.Agent
-	proxies  []string // addresses, for the page
-	ends     []func() // of a fault that the console is to outlive
-	before   usage    // of the console, when the attempt was recorded
+	proxies  []string      // addresses, for the page
+	ends     []func()      // end the fault, which the product is to outlive
+	ahead    time.Duration // the console's clock
+	before   usage         // of the console, when the attempt was recorded
 }
 
 // settings make waits short. Console judges by its own interval of syncs.
@@ -78,6 +80,18 @@ type seen struct {
 // told is what something other than the gates says of a fault: the agent's log, or Console itself.
 type told struct{ who, text, cure string }
 
+// atOnce is how many rows play at once: they mostly wait, on few cores as on many.
+const atOnce = "4"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
 func TestFaults(t *testing.T) {
 	h := harness.New(t)
 	plane, second := h.LightControlPlane(), h.LightControlPlane()
@@ -89,6 +103,7 @@ func TestFaults(t *testing.T) {
 				s := &scene{T: t, h: harness.New(t), plane: plane, second: second, clock: filepath.Join(t.TempDir(), "clock")}
 				defer s.leave()
 				table[i] = s.play(r)
+				s.outlive()
 			})
 		}
 	})
@@ -278,7 +293,33 @@ func (s *scene) tell(log, text string) {
 }
 
 // later moves the console's clock.
-func (s *scene) later(by time.Duration) { s.setClock(s.clock, by) }
+func (s *scene) later(by time.Duration) {
+	s.setClock(s.clock, by)
+	s.ahead = by
+}
+
+// endsBy is how the fault ends after the gate was looked at, or before. Then gate 4 must pass again.
+func (s *scene) endsBy(end func() error) (now func()) {
+	now = sync.OnceFunc(func() {
+		if err := end(); err != nil {
+			s.Error(err)
+		}
+	})
+	s.ends = append(s.ends, now)
+	return now
+}
+
+// outlive ends the fault, and waits until all is well.
+func (s *scene) outlive() {
+	s.Helper()
+	for _, end := range s.ends {
+		end()
+	}
+	if len(s.ends) > 0 {
+		s.syncedAfter(time.Now().Add(s.ahead))
+		s.await(4, passed)
+	}
+}
 
 func (s *scene) setClock(path string, ahead time.Duration) {
 	s.Helper()

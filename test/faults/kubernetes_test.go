@@ -22,6 +22,7 @@ func kubernetesRows() []row {
 				if err := s.plane.StopAPIServer(); err != nil {
 					s.Fatal(err)
 				}
+				s.endsBy(func() error { return s.plane.StartAPIServer(s.h.Context()) })
 				s.logged(a, "sync failed")
 			},
 		},
@@ -35,6 +36,7 @@ func kubernetesRows() []row {
 				if err := s.plane.Pause(); err != nil {
 					s.Fatal(err)
 				}
+				s.endsBy(s.plane.Resume)
 				s.logged(a, "sync failed")
 			},
 		},

@@ -321,7 +321,7 @@ func waitingForCollector(f Facts, now time.Time) Gate {
 		g.Sentence += "This ends when the printed command has run and the pod has started."
 		g.Action = &Action{Text: "Where the pod runs already, read its log: it names the cause and the cure.", Command: logCommand}
 	}
-	g.Sentence += " An agent that does not reach this Console leaves no trace here, nor does one whose token is unknown or not of this attempt: the pod’s log names the cause."
+	g.Sentence += " An agent that does not reach this Console leaves no trace here, nor does one whose token is unknown or not of this attempt: the pod’s log names the cause, such as token_unknown."
 	for _, t := range f.Tokens.Value {
 		if t.Others > 0 {
 			g.Sentence += " Node agents did enroll; they are not collectors."
