@@ -129,7 +129,11 @@ func (s *scene) lock(path string) (release func()) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.Cleanup(func() { db.Close() })
+	s.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			s.Error(err)
+		}
+	})
 	tx, err := db.BeginTx(context.WithoutCancel(s.Context()), nil) // released before the console ends
 	if err != nil {
 		s.Fatal(err)

@@ -271,7 +271,11 @@ func (s *scene) dies(o harness.AgentOptions, text string) {
 		s.tell(err.Error(), text)
 		return
 	}
-	defer a.Stop()
+	defer func() {
+		if err := a.Stop(); err != nil {
+			s.Error(err)
+		}
+	}()
 	if err := a.Process().Wait(s.h.Context()); err == nil || s.h.Context().Err() != nil {
 		s.Fatalf("the agent did not end with an error: %v", err)
 	}
@@ -284,7 +288,9 @@ func (s *scene) tell(log, text string) {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, text) {
 			if l, ok := parseLine(line); ok {
-				s.told = append(s.told, l)
+				if !slices.Contains(s.told, l) {
+					s.told = append(s.told, l)
+				}
 				return
 			}
 		}

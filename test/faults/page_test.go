@@ -72,6 +72,7 @@ func steady(text string) string {
 		{regexp.QuoteMeta(os.TempDir()) + `/[^ :]*`, "/var/lib/proxima-agent"},
 		{`(127\.0\.0\.1|0\.0\.0\.0|localhost|console\.example):\d+`, "console.example"},
 		{`\b\d+ namespaces`, "4 namespaces"},
+		{`(nats connection lost): .*`, "$1"},
 		{`\(\d+ bytes\)`, "(1208 bytes)"},
 		{`\b(59m\d+s|1h0m\d+s)\b`, "1h0m0s"},
 		{`from 127\.0\.0\.1\b`, "from 203.0.113.7"},

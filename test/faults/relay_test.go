@@ -65,7 +65,12 @@ func (s *scene) serve(certificate *tls.Config, answer func(net.Conn)) string {
 		if err := listener.Close(); err != nil {
 			s.Error(err)
 		}
-		open.Range(func(conn, _ any) bool { conn.(net.Conn).Close(); return true })
+		open.Range(func(conn, _ any) bool {
+			if c, ok := conn.(net.Conn); ok {
+				_ = c.Close() // its answerer may have closed it
+			}
+			return true
+		})
 		group.Wait()
 	})
 	return address
@@ -85,10 +90,10 @@ func splice(client, server net.Conn, delay time.Duration) {
 	var up sync.WaitGroup
 	up.Go(func() {
 		_, _ = io.Copy(server, client)
-		server.Close()
+		_ = server.Close()
 	})
 	_, _ = io.Copy(client, late{server, delay})
-	client.Close()
+	_ = client.Close()
 	up.Wait()
 }
 
@@ -198,7 +203,7 @@ func (p *proxy) answer(client net.Conn) {
 		err = request.Write(server)
 	}
 	if err != nil {
-		server.Close()
+		_ = server.Close()
 		return
 	}
 	splice(buffered{client, reader}, server, 0)
