@@ -194,7 +194,7 @@ func (s *console) serveReadiness(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := s.ingest.Ready(); err != nil {
 		s.log.WarnContext(ctx, "not ready: NATS", "error", err)
-		plain(w, http.StatusServiceUnavailable, "NATS is not connected, or JetStream does not answer.")
+		plain(w, http.StatusServiceUnavailable, "NATS is not connected, or its stream stores nothing, as where its disk is full. Console’s log says which.")
 		return
 	}
 	plain(w, http.StatusOK, "ok")

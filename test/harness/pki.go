@@ -44,13 +44,27 @@ func (a *Authority) File() string { return filepath.Join(a.dir, a.name+".crt") }
 
 // Server issues a certificate for a server with these names and addresses, and returns its files.
 func (a *Authority) Server(name string, hosts ...string) (certFile, keyFile string, err error) {
+	return a.server(name, certificateTemplate(pkix.Name{CommonName: name}), hosts)
+}
+
+// ServerUntil is Server with a certificate that ends at a given time.
+func (a *Authority) ServerUntil(end time.Time, name string, hosts ...string) (certFile, keyFile string, err error) {
+	template := certificateTemplate(pkix.Name{CommonName: name})
+	template.NotAfter = end
+	return a.server(name, template, hosts)
+}
+
+func (a *Authority) server(name string, template *x509.Certificate, hosts []string) (certFile, keyFile string, err error) {
 	path := filepath.Join(a.dir, name)
-	return path + ".crt", path + ".key", a.issue(name, pkix.Name{CommonName: name}, hosts...)
+	return path + ".crt", path + ".key", a.issueTemplate(name, template, hosts)
 }
 
 // issue makes NAME.crt and NAME.key, good for servers and clients.
 func (a *Authority) issue(name string, subject pkix.Name, hosts ...string) error {
-	template := certificateTemplate(subject)
+	return a.issueTemplate(name, certificateTemplate(subject), hosts)
+}
+
+func (a *Authority) issueTemplate(name string, template *x509.Certificate, hosts []string) error {
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	for _, h := range hosts {

@@ -225,7 +225,7 @@ func publishOnce(ctx context.Context, nc *nats.Conn, stored *nats.Subscription, 
 		answer, err := stored.NextMsgWithContext(ctx)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
-			return fmt.Errorf("the stream %s on the NATS server did not say that it is stored", wire.StreamInventory)
+			return fmt.Errorf("the stream %s on the NATS server did not say that it is stored: see what console's /readyz says, and whether the disk of NATS is full", wire.StreamInventory)
 		case err != nil:
 			return err
 		case answer.Header.Get(wire.HeaderSync) == msg.Header.Get(wire.HeaderSync):

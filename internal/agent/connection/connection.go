@@ -5,6 +5,7 @@ package connection
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -132,15 +133,30 @@ func (c *Connection) dialAny(ctx context.Context) *nats.Conn {
 }
 
 func (c *Connection) failed(ctx context.Context, where string, err error) {
-	c.opts.Log.WarnContext(ctx, "nats cannot be reached", "url", where, "reason", err.Error())
+	c.opts.Log.WarnContext(ctx, "nats cannot be reached", "url", where, "reason", err.Error(), "cure", cure(err))
 	c.set(nil, "NATS at "+where+": "+err.Error())
 	if refused(err) {
 		c.opts.Refused(err)
 	}
 }
 
+// cure says what to do where no server could be reached.
+func cure(err error) string {
+	if proxied, ok := errors.AsType[*network.ProxyRefusal](err); ok {
+		return proxied.Cure()
+	}
+	if refused(err) {
+		return "nothing, if it ends soon: the agent asks console for a fresh credential by itself; if it stays, see under Agents whether this one was revoked"
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "put the PEM of the CA behind NATS into a file and name it in PROXIMA_NATS_CA_FILE or PROXIMA_CA_FILE"
+	}
+	return "open this address in network policies and firewalls, or let console offer wss on 443 (PROXIMA_NATS_PUBLIC_URLS)"
+}
+
 func (c *Connection) dial(ctx context.Context, urls []string) (*nats.Conn, error) {
 	scheme := urls[0][:strings.Index(urls[0], "://")]
+	dial := &dialer{proxy: c.opts.Proxy, roots: c.opts.Roots, scheme: scheme}
 	options := []nats.Option{
 		nats.Name("proxima-agent " + c.opts.AgentID),
 		nats.UserJWT(func() (string, error) { return c.opts.JWT(), nil }, c.opts.Sign),
@@ -149,7 +165,7 @@ func (c *Connection) dial(ctx context.Context, urls []string) (*nats.Conn, error
 		nats.CustomReconnectDelay(func(n int) time.Duration { return clock.Backoff(n, firstBackoff, 10*time.Second) }),
 		nats.Timeout(dialTimeout), nats.PingInterval(20 * time.Second), nats.MaxPingsOutstanding(2),
 		nats.SkipHostLookup(),
-		nats.SetCustomDialer(dialer{c.opts.Proxy, c.opts.Roots, scheme}),
+		nats.SetCustomDialer(dial),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { c.lost(ctx, err) }),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			c.opts.Log.InfoContext(ctx, "connected to NATS again", "url", nc.ConnectedUrlRedacted())
@@ -162,6 +178,9 @@ func (c *Connection) dial(ctx context.Context, urls []string) (*nats.Conn, error
 		options = append(options, func(o *nats.Options) error { o.TLSConfig = network.TLS(c.opts.Roots); return nil })
 	}
 	nc, err := nats.Connect(strings.Join(urls, ","), options...)
+	if err != nil && errors.Is(err, nats.ErrNoServers) && dial.failed() != nil {
+		return nil, dial.failed() // the client says of a refused connection only that it has no server
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -299,11 +318,24 @@ type dialer struct {
 	proxy  network.Proxy
 	roots  *x509.CertPool
 	scheme string
+
+	mu   sync.Mutex
+	last error // of the last dial; nil where it succeeded
 }
 
 // Dial implements [nats.CustomDialer].
-func (d dialer) Dial(_, address string) (net.Conn, error) {
+func (d *dialer) Dial(_, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*dialTimeout)
 	defer cancel()
-	return network.Dialer{Proxy: d.proxy, Roots: d.roots, Timeout: dialTimeout}.Dial(ctx, &url.URL{Scheme: d.scheme, Host: address})
+	conn, err := network.Dialer{Proxy: d.proxy, Roots: d.roots, Timeout: dialTimeout}.Dial(ctx, &url.URL{Scheme: d.scheme, Host: address})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = err
+	return conn, err
+}
+
+func (d *dialer) failed() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.last
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,6 +45,10 @@ func (Subject) backend(ctx context.Context, s Subject) []Finding {
 	}
 	for _, check := range []func(context.Context, *url.URL) Finding{resolve, reach} {
 		f := check(ctx, hop)
+		if f.Status == Failed && proxy != nil {
+			f.Message = "the proxy " + f.Message
+			f.Cure = "correct HTTPS_PROXY or HTTP_PROXY; where " + u.Hostname() + " is reached directly, name it in NO_PROXY"
+		}
 		if findings = append(findings, f); f.Status == Failed {
 			return findings
 		}
@@ -101,7 +106,7 @@ func handshake(ctx context.Context, check string, u *url.URL, roots *x509.CertPo
 	defer cancel()
 	conn, err := network.Dialer{Proxy: proxy, Roots: roots, Timeout: limit}.Dial(ctx, u)
 	if err != nil {
-		return Finding{Check: check, Status: Failed, Message: fmt.Sprintf("%s cannot be reached: %v", network.Address(u), err), Cure: "check the proxy and the firewall"}
+		return unreached(check, u, err, "check the proxy and the firewall")
 	}
 	cfg := network.TLS(roots)
 	cfg.ServerName = u.Hostname()
@@ -111,6 +116,15 @@ func handshake(ctx context.Context, check string, u *url.URL, roots *x509.CertPo
 		return certificate(check, u, err, variable)
 	}
 	return Finding{Check: check, Status: OK, Message: "certificate is trusted: " + describe(secured.ConnectionState().PeerCertificates[0])}
+}
+
+// unreached says what refused the way to u; a proxy's refusal has its own cure.
+func unreached(check string, u *url.URL, err error, otherwise string) Finding {
+	f := Finding{Check: check, Status: Failed, Message: fmt.Sprintf("%s cannot be reached: %v", network.Address(u), err), Cure: otherwise}
+	if refused, ok := errors.AsType[*network.ProxyRefusal](err); ok {
+		f.Cure = refused.Cure()
+	}
+	return f
 }
 
 func certificate(check string, u *url.URL, err error, variable string) Finding {
@@ -130,13 +144,22 @@ func certificate(check string, u *url.URL, err error, variable string) Finding {
 	case errors.As(err, &unknown):
 		f.Cure = "put the PEM of the issuing CA into a file and name it in " + variable + "; where you expect a public CA, an intercepting proxy is in between"
 	case errors.As(err, &name):
-		f.Cure = "use a name that the certificate is made out for (" + strings.Join(leaf.DNSNames[:min(len(leaf.DNSNames), 5)], ", ") + "), or renew it with this name"
+		f.Cure = "use a name that the certificate is made out for (" + names(leaf) + "), or renew it with this name"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		f.Cure = fmt.Sprintf("it is valid from %s to %s: renew it, or correct this machine's clock", leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339))
 	default:
 		f.Cure = "renew the certificate"
 	}
 	return f
+}
+
+// names are what a certificate is made out for, the first five.
+func names(c *x509.Certificate) string {
+	all := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		all = append(all, ip.String())
+	}
+	return strings.Join(all[:min(len(all), 5)], ", ")
 }
 
 func describe(c *x509.Certificate) string {
@@ -158,6 +181,9 @@ func answer(ctx context.Context, s Subject) []Finding {
 		f := Finding{Check: "backend.http", Status: Failed, Message: err.Error(), Cure: "set PROXIMA_BACKEND_URL to the address of Proxima Console itself"}
 		if refused, ok := enroll.AsRefusal(err); ok {
 			f.Status, f.Message, f.Cure = Warning, refused.Error(), refused.Cure
+		}
+		if refused, ok := errors.AsType[*network.ProxyRefusal](err); ok {
+			f.Cure = refused.Cure()
 		}
 		findings = append(findings, f)
 	} else {
@@ -234,10 +260,7 @@ func natsAddress(ctx context.Context, s Subject, check, address string) Finding 
 	defer cancel()
 	conn, err := network.Dialer{Proxy: s.Proxy, Roots: s.NATS, Timeout: limit}.Dial(ctx, u)
 	if err != nil {
-		return Finding{
-			Check: check, Status: Failed, Message: fmt.Sprintf("%s does not accept connections: %v", u.Redacted(), err),
-			Cure: "open the port, or let console offer wss on 443 (PROXIMA_NATS_PUBLIC_URLS)",
-		}
+		return unreached(check, u, err, "open the port, or let console offer wss on 443 (PROXIMA_NATS_PUBLIC_URLS)")
 	}
 	defer conn.Close()
 	if u.Scheme == "ws" {

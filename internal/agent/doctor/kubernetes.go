@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -44,6 +45,12 @@ func (Subject) kubernetes(ctx context.Context, s Subject) []Finding {
 		return []Finding{{Check: "kubernetes.api", Status: Failed, Message: why, Cure: "run inside a cluster with a service account, or set KUBECONFIG"}}
 	}
 	version, err := s.Kubernetes.Version(ctx)
+	if apierrors.IsUnauthorized(err) {
+		return []Finding{{
+			Check: "kubernetes.api", Status: Failed, Message: "the Kubernetes API answers, and does not accept this agent's token (401)",
+			Cure: "restart the pod, which gives it a new token; if it stays, see that the service account proxima-cluster-agent exists and was not made anew under a running pod, or mend the kubeconfig where one is set",
+		}}
+	}
 	if err != nil {
 		return []Finding{{
 			Check: "kubernetes.api", Status: Failed, Message: fmt.Sprintf("the Kubernetes API cannot be reached: %v", err),

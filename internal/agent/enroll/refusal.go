@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"prxm.uz/proxima/api/console/client"
+	"prxm.uz/proxima/internal/agent/network"
 )
 
 // Refusal is console's decision against a request, with its stable code and cure.
@@ -80,11 +81,12 @@ func Dependency(err error) string {
 		verify    *tls.CertificateVerificationError
 		alert     tls.AlertError
 		malformed *json.SyntaxError
+		proxied   *network.ProxyRefusal
 	)
 	switch {
 	case errors.As(err, &verify), errors.As(err, &record), errors.As(err, &alert):
 		return "tls"
-	case errors.As(err, &op) && op.Op == "proxyconnect":
+	case errors.As(err, &op) && op.Op == "proxyconnect", errors.As(err, &proxied):
 		return "proxy"
 	case errors.As(err, &dns):
 		return "dns"

@@ -64,7 +64,7 @@ func (s *Store) Load(agentType string) (State, error) {
 		return State{}, ErrNone
 	}
 	if err != nil {
-		return State{}, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return State{}, fmt.Errorf("%w: %w: make %s readable for the user that the agent runs as; the file was left as it is", ErrDamaged, err, s.Path())
 	}
 	defer f.Close()
 	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
@@ -109,7 +109,7 @@ func (s *Store) Save(state State) error {
 		return fmt.Errorf("encode the state: %w", err)
 	}
 	if err := s.replace(append(content, '\n')); err != nil {
-		return fmt.Errorf("write %s: %w", s.Path(), err)
+		return fmt.Errorf("write %s: %w: make the directory writable for the user that the agent runs as, and free space on its volume", s.Path(), err)
 	}
 	return nil
 }

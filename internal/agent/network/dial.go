@@ -83,6 +83,9 @@ func (d Dialer) through(ctx context.Context, proxy, target *url.URL) (_ net.Conn
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
+	if _, refused := errors.AsType[*ProxyRefusal](err); refused {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("proxy %s: %w", proxy.Host, err)
 	}
@@ -107,9 +110,33 @@ func connect(conn net.Conn, proxy *url.URL, address string) (*bufio.Reader, erro
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("CONNECT %s was refused: %s", address, resp.Status)
+		return nil, &ProxyRefusal{Proxy: proxy.Host, Target: address, Status: resp.StatusCode}
 	}
 	return reader, nil
+}
+
+// ProxyRefusal is a proxy that answered, and did not let the connection through.
+type ProxyRefusal struct {
+	Proxy  string // host:port
+	Target string // host:port
+	Status int    // of its answer
+}
+
+// Error implements error.
+func (r *ProxyRefusal) Error() string {
+	return fmt.Sprintf("proxy %s does not let connections to %s through: %d %s", r.Proxy, r.Target, r.Status, http.StatusText(r.Status))
+}
+
+// Cure says what to do about it.
+func (r *ProxyRefusal) Cure() string {
+	host, _, err := net.SplitHostPort(r.Target)
+	if err != nil {
+		host = r.Target
+	}
+	if r.Status == http.StatusProxyAuthRequired {
+		return "write user and password into the proxy's address, as http://user:password@" + r.Proxy
+	}
+	return "let the proxy allow " + r.Target + "; where " + host + " is reached directly, name it in NO_PROXY"
 }
 
 // readAhead gives out first what the proxy's answer left in the buffer: a NATS server speaks first.

@@ -4,6 +4,7 @@
 package network
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -83,7 +84,13 @@ const maxAnswer = 1 << 20
 // bounded answers, and a limit for the whole exchange.
 func HTTPClient(roots *x509.CertPool, proxy Proxy, timeout time.Duration) *http.Client {
 	transport := &http.Transport{
-		Proxy:                 func(r *http.Request) (*url.URL, error) { return proxy.For(r.URL) },
+		Proxy: func(r *http.Request) (*url.URL, error) { return proxy.For(r.URL) },
+		OnProxyConnectResponse: func(_ context.Context, proxyURL *url.URL, connect *http.Request, resp *http.Response) error {
+			if resp.StatusCode != http.StatusOK { // net/http would say "Forbidden", as if console did
+				return &ProxyRefusal{Proxy: proxyURL.Host, Target: connect.Host, Status: resp.StatusCode}
+			}
+			return nil
+		},
 		DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		TLSClientConfig:       TLS(roots),
 		TLSHandshakeTimeout:   10 * time.Second,
@@ -93,17 +100,23 @@ func HTTPClient(roots *x509.CertPool, proxy Proxy, timeout time.Duration) *http.
 		ForceAttemptHTTP2:     true,
 	}
 	return &http.Client{
-		Transport:     bounded{transport},
+		Transport:     bounded{transport, proxy},
 		Timeout:       timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-type bounded struct{ next http.RoundTripper }
+type bounded struct {
+	next  http.RoundTripper
+	proxy Proxy
+}
 
 // RoundTrip implements [http.RoundTripper]; it cuts the answer's body.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := b.next.RoundTrip(r)
+	if err == nil && resp.StatusCode == http.StatusProxyAuthRequired { // no server beyond a proxy says this
+		return nil, errors.Join(b.refusal(r), resp.Body.Close())
+	}
 	if err == nil {
 		resp.Body = struct {
 			io.Reader
@@ -111,6 +124,14 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 		}{io.LimitReader(resp.Body, maxAnswer), resp.Body}
 	}
 	return resp, err
+}
+
+func (b bounded) refusal(r *http.Request) error {
+	refusal := &ProxyRefusal{Proxy: "in between", Target: r.URL.Host, Status: http.StatusProxyAuthRequired}
+	if u, err := b.proxy.For(r.URL); err == nil && u != nil {
+		refusal.Proxy = u.Host
+	}
+	return refusal
 }
 
 // CloseIdleConnections lets http.Client pass the call on.

@@ -16,6 +16,9 @@ import (
 // whyUnread is what people read of a fault of the database; the log has the rest.
 const whyUnread = "the database answered with an error, which Console’s log has"
 
+// whyUnstored is what people read where the database takes no writes.
+const whyUnstored = "the database takes nothing, and Console’s log says why"
+
 // facts turns what the store holds into what the gates judge. All rows were read in one snapshot at
 // readAt, so all facts carry that time; when something happened stands within them.
 func facts(r Rows, syncInterval time.Duration, readAt time.Time) gate.Facts {

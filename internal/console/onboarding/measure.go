@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"prxm.uz/proxima/internal/console/access"
@@ -19,6 +20,9 @@ const (
 	leaseName     = "onboarding-evaluation"
 )
 
+// putWithin bounds the caching of a verdict.
+const putWithin = 2 * time.Second
+
 // Status measures an attempt now. What is stored of earlier verdicts has no part in it.
 func (s *Service) Status(ctx context.Context, p access.Principal, attemptID string) (Status, error) {
 	if _, err := s.attempt(ctx, p, attemptID, access.HostsRead); err != nil {
@@ -33,7 +37,7 @@ func (s *Service) Status(ctx context.Context, p access.Principal, attemptID stri
 	}
 	if stale(status) && status.Attempt.ArchivedAt.IsZero() { // what an archived attempt came to stays
 		// The cache serves list rows; that it could not be written takes nothing from this answer.
-		if err := s.Store.PutStatus(ctx, attemptID, summarize(status.Inventory), status.CheckedAt, time.Time{}); err != nil {
+		if err := s.put(ctx, &status, time.Time{}); err != nil {
 			s.Logger.WarnContext(ctx, "the verdict was not cached", "onboarding", attemptID, "error", err)
 		}
 	}
@@ -60,9 +64,14 @@ func (s *Service) measure(ctx context.Context, attemptID string) (Status, error)
 		}
 	}
 	now := s.Clock.Now()
-	status := Status{
-		Attempt: rows.Attempt, CheckedAt: now, Tokens: rows.Tokens,
-		Inventory: gate.Inventory(facts(rows, s.SyncInterval, now), now),
+	found := facts(rows, s.SyncInterval, now)
+	status := Status{Attempt: rows.Attempt, CheckedAt: now, Tokens: rows.Tokens, Inventory: gate.Inventory(found, now)}
+	if silent(status.Inventory) && status.Attempt.ArchivedAt.IsZero() {
+		if err := s.put(ctx, &status, time.Time{}); err != nil && ctx.Err() == nil {
+			s.Logger.ErrorContext(ctx, "nothing can be stored, so the silence of an agent is not held against it", "onboarding", attemptID, "error", err)
+			found.Unstored = whyUnstored
+			status.Inventory = gate.Inventory(found, now)
+		}
 	}
 	if rows.Cluster != nil {
 		status.ClusterID = rows.Cluster.ID
@@ -145,5 +154,24 @@ func (s *Service) cache(ctx context.Context, st Status) error {
 	if doneAt.IsZero() && !stale(st) {
 		return nil
 	}
-	return s.Store.PutStatus(ctx, st.Attempt.ID, summarize(st.Inventory), st.CheckedAt, doneAt)
+	return s.put(ctx, &st, doneAt)
+}
+
+// put caches the verdict, and does not wait for long: verdicts are read while the database takes no writes.
+func (s *Service) put(ctx context.Context, st *Status, doneAt time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, putWithin)
+	defer cancel()
+	sum := summarize(st.Inventory)
+	if err := s.Store.PutStatus(ctx, st.Attempt.ID, sum, st.CheckedAt, doneAt); err != nil {
+		return err
+	}
+	st.Attempt.LastStatus, st.Attempt.LastCheckedAt = &sum, st.CheckedAt
+	return nil
+}
+
+// silent tells whether a verdict rests on what did not arrive: then it matters whether it could be stored.
+func silent(t gate.Track) bool {
+	return slices.ContainsFunc(t.Gates, func(g gate.Gate) bool {
+		return (g.ID == "heartbeat" || g.ID == "sync") && (g.State == gate.Failed || g.State == gate.Warning)
+	})
 }

@@ -49,6 +49,9 @@ type Facts struct {
 	Others Reading[[]Collector]
 	// Findings are lines of self-checks that agents posted with this attempt's tokens.
 	Findings Reading[[]Finding]
+	// Unstored says why Console cannot store what agents send now; "" while it can. Silence then says
+	// nothing about an agent.
+	Unstored string
 }
 
 // budget is how long gate 4 waits, from the first collector's enrolment.

@@ -259,6 +259,35 @@ func stories() []story {
 			f.Collectors.Value[0].ReportedInterval = time.Hour
 			f.Cluster.Value = nil
 		}},
+		{"the sync is stale, and the collector's interval is longer", func(f *Facts) {
+			f.SyncInterval = 90 * time.Second
+			f.Collectors.Value[0].ReportedInterval = time.Hour
+			f.Cluster.Value.LastSyncAt = noon.Add(-4 * time.Minute)
+		}},
+		{"the leader was killed, and another follows", func(f *Facts) {
+			dead, next := f.Collectors.Value[0], f.Collectors.Value[0]
+			dead.HeartbeatAt, dead.PresenceAt = noon.Add(-40*time.Second), noon.Add(-40*time.Second)
+			next.Name, next.HeartbeatAt = "halden-prod-1", noon.Add(-3*time.Second)
+			f.Collectors.Value = []Collector{dead, next}
+		}},
+		{"Console cannot store, and the collector is not heard", func(f *Facts) {
+			f.Unstored = "the database does not take it"
+			f.Collectors.Value[0].HeartbeatAt, f.Collectors.Value[0].PresenceAt = noon.Add(-6*time.Minute), noon.Add(-6*time.Minute)
+			f.Cluster.Value.LastSyncAt = noon.Add(-11 * time.Minute)
+		}},
+		{"Console cannot store, and the sync is stale", func(f *Facts) {
+			f.Unstored = "the database does not take it"
+			f.Cluster.Value.LastSyncAt = noon.Add(-11 * time.Minute)
+		}},
+		{"Console cannot store, and nothing ever came", func(f *Facts) {
+			f.Unstored = "the database does not take it"
+			f.Collectors.Value[0].HeartbeatAt, f.Collectors.Value[0].PresenceAt = time.Time{}, time.Time{}
+			f.Cluster.Value = nil
+		}},
+		{"Console cannot store, and no inventory ever came", func(f *Facts) {
+			f.Unstored = "the database does not take it"
+			f.Cluster.Value = nil
+		}},
 	}
 }
 
@@ -344,6 +373,9 @@ func TestInvariants(t *testing.T) {
 					fail("waiting does not name what ends it")
 				}
 			case Failed:
+				if f.Unstored != "" && (strings.Contains(g.Sentence, "last heard") || strings.Contains(g.Sentence, "never sent") || strings.Contains(g.Sentence, "arrived within")) {
+					fail("blames an agent's silence while Console can store nothing")
+				}
 				if g.Action == nil || g.Action.Text == "" {
 					fail("failed without an action")
 				}
@@ -433,6 +465,9 @@ func randomFacts(rng *rand.Rand) Facts {
 		others = append(others, Collector{Name: "o", Slug: "s", EnrolledAt: at(time.Hour), RevokedAt: sometimes(4, at(time.Hour)), ReleasedAt: sometimes(4, at(time.Hour)), PresenceAt: sometimes(2, at(10*time.Minute))})
 	}
 	f.Others = Measured(others, noon)
+	if maybe(10) {
+		f.Unstored = "x"
+	}
 	if maybe(20) {
 		f.RemovedAt = at(time.Hour)
 	}

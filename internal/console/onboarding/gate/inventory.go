@@ -82,6 +82,9 @@ func inventoryOwner(f Facts, gates []Gate) string {
 	for _, g := range gates {
 		switch g.State {
 		case Failed, Warning:
+			if f.Unstored != "" && g.Action != nil && g.Action.Text == mendConsole {
+				return fmt.Sprintf("The next step is with whoever runs Console: gate %d says what to do.", g.Number)
+			}
 			if unread && g.Action == nil {
 				return fmt.Sprintf("The next step is with whoever runs Console: gate %d says what could not be read.", g.Number)
 			}
@@ -316,8 +319,9 @@ func waitingForCollector(f Facts, now time.Time) Gate {
 		g = withHolder(g, f, h, now)
 	} else {
 		g.Sentence += "This ends when the printed command has run and the pod has started."
+		g.Action = &Action{Text: "Where the pod runs already, read its log: it names the cause and the cure.", Command: logCommand}
 	}
-	g.Sentence += " Neither an agent that does not reach this Console nor a token that it does not know leaves a trace here: see the pod’s log, which says token_unknown for the latter."
+	g.Sentence += " An agent that does not reach this Console leaves no trace here, nor does one whose token is unknown or not of this attempt: the pod’s log names the cause, such as token_unknown."
 	for _, t := range f.Tokens.Value {
 		if t.Others > 0 {
 			g.Sentence += " Node agents did enroll; they are not collectors."
@@ -537,6 +541,9 @@ func judgeHeartbeat(f Facts, now time.Time) Gate {
 	case now.Before(deadline):
 		return Gate{State: Waiting, Sentence: fmt.Sprintf("%s enrolled %s and has not sent a heartbeat yet. The first is due within %s of the enrolment, by %s.", newest.Name, ago(now, newest.EnrolledAt), window, clock(deadline))}
 	}
+	if f.Unstored != "" {
+		return unstoredGate(f, "heartbeat", freshest.HeartbeatAt, now)
+	}
 	g := Gate{State: Failed, Action: &Action{Text: "See in the pod’s log why it stopped or cannot reach NATS.", Command: logCommand}}
 	if freshest.HeartbeatAt.IsZero() {
 		g.Sentence = fmt.Sprintf("%s enrolled %s and never sent a heartbeat; the first was due within %s.", newest.Name, ago(now, newest.EnrolledAt), window)
@@ -557,6 +564,22 @@ func judgeHeartbeat(f Facts, now time.Time) Gate {
 	}
 	g.Sentence += credentialNote(freshest, now)
 	return g
+}
+
+// mendConsole is the cure where Console itself is what fails.
+const mendConsole = "Mend this Console first: its log says why nothing can be stored, such as a full disk or a database that another process locks. Agents send again by themselves once that is over."
+
+// unstoredGate is for silence while Console itself can store nothing.
+func unstoredGate(f Facts, what string, last, now time.Time) Gate {
+	s := fmt.Sprintf("No %s is stored yet, and this Console cannot store what agents send now (%s), so whether one arrived is unknown.", what, f.Unstored)
+	if !last.IsZero() {
+		s = fmt.Sprintf("The last %s that was stored is from %s, and this Console cannot store what agents send now (%s), so whether one arrived since is unknown.", what, ago(now, last), f.Unstored)
+	}
+	return Gate{
+		State:    Warning,
+		Sentence: s,
+		Action:   &Action{Text: mendConsole},
+	}
 }
 
 // unrevoked parts the collectors that may still be heard from those that may not.
@@ -601,6 +624,8 @@ func standbys(replicas []Collector, leader string, now time.Time) string {
 	for _, c := range replicas {
 		switch {
 		case c.Name == leader || !c.RevokedAt.IsZero() || !c.ReleasedAt.IsZero():
+		case c.present(now) && c.Leads: // a deposed leader says at once that it stands by
+			gone = append(gone, fmt.Sprintf("%s (led before, last heard %s)", c.Name, ago(now, c.heardAt())))
 		case c.present(now):
 			names = append(names, c.Name)
 		case c.heardAt().IsZero():
@@ -688,6 +713,9 @@ func judgeSync(f Facts, now time.Time) Gate {
 	deadline := first.Add(f.budget())
 	late := !now.Before(deadline)
 	limitText := fmt.Sprintf("%s, twice this Console’s PROXIMA_K8S_SYNC_INTERVAL of %s", limit(f.budget()), setting(f.SyncInterval))
+	if late && f.Unstored != "" {
+		return unstoredGate(f, "inventory of this attempt’s own", time.Time{}, now)
+	}
 	if c := f.Cluster.Value; c != nil {
 		return foreignGate(f, c, late, limitText, deadline)
 	}
@@ -699,8 +727,11 @@ func judgeSync(f Facts, now time.Time) Gate {
 		Sentence: fmt.Sprintf("No inventory arrived within %s from the first enrolment.", limitText),
 		Action:   &Action{Text: fmt.Sprintf("Read the collector’s log for Kubernetes API permission errors. If it has none, check that the install points at the slug %s.", f.Slug), Command: logCommand},
 	}
-	reported, _ := lastSyncFailed(f)
-	g.Sentence += reported
+	if reportedError(f.Collectors.Value) != "" {
+		reported, _ := lastSyncFailed(f)
+		g.Sentence += reported
+		g.Action.Text = "Mend what the collector reports; look in its log for Kubernetes API permission errors. The next sync that succeeds ends this."
+	}
 	return g
 }
 
@@ -717,6 +748,8 @@ func judgeSyncOfUnknown(f Facts, why string, now time.Time) Gate {
 func landedGate(f Facts, c *Cluster, now time.Time) Gate {
 	rows := fmt.Sprintf("%s, %s, %s and %s", count(c.Nodes, "node", "nodes"), count(c.Namespaces, "namespace", "namespaces"), count(c.Workloads, "workload", "workloads"), count(c.Pods, "pod", "pods"))
 	switch {
+	case now.Sub(c.LastSyncAt) > f.budget() && f.Unstored != "":
+		return unstoredGate(f, "inventory", c.LastSyncAt, now)
 	case now.Sub(c.LastSyncAt) > f.budget():
 		reported, cure := lastSyncFailed(f)
 		return Gate{
@@ -827,7 +860,12 @@ func firstEnrolment(collectors []Collector) time.Time {
 // lastSyncFailed is what the collector itself says of a sync that is missing, and what to do about it.
 func lastSyncFailed(f Facts) (sentence, cure string) {
 	if reportedError(f.Collectors.Value) == "" {
-		return "", "Read the collector’s log. If its sync interval is longer than this Console’s, set both to the same value."
+		for _, c := range f.Collectors.Value {
+			if c.ReportedInterval > f.SyncInterval {
+				return fmt.Sprintf(" %s reports that it syncs every %s.", c.Name, setting(c.ReportedInterval)), "Set PROXIMA_K8S_SYNC_INTERVAL to the same value on the collector and on this Console. If they are to differ, the longer one belongs on Console."
+			}
+		}
+		return "", "Read the collector’s log: it has every attempt to sync, and why it failed."
 	}
 	return " The collector reports that its last sync failed; see the evidence.", "Mend what the collector reports; its log has every attempt. The next sync that succeeds ends this."
 }
