@@ -50,6 +50,9 @@ type Token struct {
 	OthersEnrolled     int
 }
 
+// Gone counts the uses whose agent was deleted, or enrolled anew with another token.
+func (t Token) Gone() int { return max(0, t.Uses-t.CollectorsEnrolled-t.OthersEnrolled) }
+
 // Refusal is a refused enrolment that presented a known token.
 type Refusal struct {
 	At          time.Time

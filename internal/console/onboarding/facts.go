@@ -54,7 +54,7 @@ func tokenFact(t enrollment.Token) gate.Token {
 	}
 	return gate.Token{
 		Prefix: t.Prefix, CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt, RevokedAt: t.RevokedAt, PinnedTo: pinned,
-		Uses: t.Uses, MaxUses: t.MaxUses, Collectors: t.CollectorsEnrolled, Others: t.OthersEnrolled, SucceededAt: t.SucceededAt,
+		Uses: t.Uses, MaxUses: t.MaxUses, Collectors: t.CollectorsEnrolled, Others: t.OthersEnrolled, Gone: t.Gone(), SucceededAt: t.SucceededAt,
 		Refusal: gate.Refusal{
 			At: t.Refusal.At, Code: t.Refusal.Code, AgentName: t.Refusal.AgentName, Slug: t.Refusal.ClusterSlug,
 			AgentType: string(t.Refusal.AgentType), Version: t.Refusal.Version, Address: host(t.Refusal.RemoteAddr),

@@ -15,6 +15,7 @@ import (
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/audit"
 	"prxm.uz/proxima/internal/console/enrollment"
+	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/id"
 	"prxm.uz/proxima/internal/console/install"
 	"prxm.uz/proxima/internal/console/onboarding/gate"
@@ -208,8 +209,13 @@ func keep(tokens []enrollment.Token, now time.Time) string {
 		}
 	}
 	for _, t := range tokens {
-		if t.AgentType == "" && t.State(now) == enrollment.StateLive {
+		if (t.AgentType == "" || t.AgentType == fleet.TypeCollector) && t.State(now) == enrollment.StateLive {
 			return fmt.Sprintf("The token %s… still admits agents, so it is not replaced; its plain value was shown once. Where it is lost, add a token.", t.Prefix)
+		}
+	}
+	for _, t := range tokens {
+		if t.Gone() > 0 {
+			return fmt.Sprintf("An agent enrolled with the token %s… and was deleted or enrolled anew since, so the token is not replaced. Add a token where an agent has to enroll.", t.Prefix)
 		}
 	}
 	return ""

@@ -575,3 +575,35 @@ func TestCommand(t *testing.T) {
 		}
 	})
 }
+
+// The record of the one agent is deleted, as B-102 has it, after the token expired: the token is no dead end, and
+// the gate does not say that nobody enrolled with it.
+func TestATokenOutlivesItsAgentsRecord(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		first := o.record("Alpha")
+		o.prove(first.Token)
+		o.clock.Advance(26 * time.Hour)
+		o.db.Exec(t, "DELETE FROM agents WHERE id = $1", "agt-1")
+		if g := o.status(first.Attempt.ID).Inventory.Gates[0]; g.State != gate.Passed || !strings.Contains(g.Sentence, "deleted or enrolled anew since") {
+			t.Errorf("gate 1 is %s: %s", g.State, g.Sentence)
+		}
+		if again := o.record("Alpha"); again.Token != nil || !strings.Contains(again.TokenNote, "deleted or enrolled anew since") || o.tokens() != 1 {
+			t.Errorf("minted anew: %+v", again)
+		}
+	})
+}
+
+// A live token pinned to collectors admits collectors, so it is not replaced.
+func TestALivePinnedTokenIsKept(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		first := o.record("Alpha")
+		o.clock.Advance(20 * time.Hour)
+		_, _, err := o.AddToken(t.Context(), writer(), first.Attempt.ID)
+		must(t, err)
+		o.db.Exec(t, "UPDATE install_tokens SET agent_type = 'collector' WHERE id <> $1", first.Token.ID)
+		o.clock.Advance(10 * time.Hour)
+		if again := o.record("Alpha"); again.Token != nil || again.TokenNote == "" || o.tokens() != 2 {
+			t.Errorf("minted beside a live one: %+v", again)
+		}
+	})
+}

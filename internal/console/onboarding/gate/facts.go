@@ -83,8 +83,10 @@ type Token struct {
 	Uses     int
 	MaxUses  int // 0: unlimited
 	// Collectors and Others count the agents that enrolled with it, by type.
-	Collectors  int
-	Others      int
+	Collectors int
+	Others     int
+	// Gone counts the enrolments with it whose agent was deleted, or enrolled anew with another token.
+	Gone        int
 	SucceededAt time.Time // zero: never
 	Refusal     Refusal   // its At is zero if nothing was refused
 }

@@ -97,6 +97,11 @@ func stories() []story {
 			f.Tokens.Value[0].Others, f.Tokens.Value[0].ExpiresAt = 3, noon.Add(-time.Hour)
 		}},
 		{"token live, used by node agents only", func(f *Facts) { noCollector(f); f.Tokens.Value[0].Others = 3 }},
+		{"token expired, its agent deleted since", func(f *Facts) {
+			noCollector(f)
+			t := &f.Tokens.Value[0]
+			t.ExpiresAt, t.Uses, t.Collectors, t.Gone = noon.Add(-time.Hour), 1, 0, 1
+		}},
 		{"token expired after enrolment", func(f *Facts) { f.Tokens.Value[0].ExpiresAt = noon.Add(-time.Hour) }},
 		{"token used up before a collector", func(f *Facts) { noCollector(f); f.Tokens.Value[0].Uses = 25; f.Tokens.Value[0].Others = 25 }},
 		{"token used up after a collector", func(f *Facts) { f.Tokens.Value[0].Uses = 25 }},

@@ -181,6 +181,9 @@ func judgeToken(f Facts, now time.Time) Gate {
 	if t, ok := firstToken(tokens, func(t Token) bool { return t.usable(now) }); ok {
 		return Gate{State: Passed, Sentence: liveTokenSentence(t, now)}
 	}
+	if t, ok := firstToken(tokens, func(t Token) bool { return t.Gone > 0 && t.PinnedTo == "" }); ok {
+		return Gate{State: Passed, Sentence: usedTokenSentence(t, now)}
+	}
 	return deadTokenGate(tokens, now)
 }
 
@@ -198,6 +201,9 @@ func firstToken(tokens []Token, fits func(Token) bool) (Token, bool) {
 
 func usedTokenSentence(t Token, now time.Time) string {
 	who := count(t.Collectors, "collector", "collectors") + " enrolled with it"
+	if t.Collectors == 0 {
+		who = count(t.Gone, "agent", "agents") + ", deleted or enrolled anew since, enrolled with it"
+	}
 	switch {
 	case !t.RevokedAt.IsZero():
 		return fmt.Sprintf("The install token was revoked %s, after %s. Enrolment does not lapse with the token.", ago(now, t.RevokedAt), who)
