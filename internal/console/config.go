@@ -42,7 +42,7 @@ type Config struct {
 	AdminPassword config.Secret `name:"admin-password" env:"PROXIMA_ADMIN_PASSWORD" group:"First start" help:"Password of the first administrator, 12 characters or more. Empty: one is made and printed once."`
 
 	SyncInterval      time.Duration `name:"sync-interval" env:"PROXIMA_K8S_SYNC_INTERVAL" group:"Clusters" default:"5m" help:"Time between two full syncs that the gates reckon with, 1s to 24h. Set the same on cluster agents."`
-	HeartbeatInterval time.Duration `name:"heartbeat-interval" env:"PROXIMA_HEARTBEAT_INTERVAL" group:"Clusters" default:"30s" help:"Time between two heartbeats that agents are told, 1s to 2m."`
+	HeartbeatInterval time.Duration `name:"heartbeat-interval" env:"PROXIMA_HEARTBEAT_INTERVAL" group:"Clusters" default:"30s" help:"Time between two heartbeats that enrolment answers name, 1s to 2m. Agents keep to a setting of their own of the same name."`
 	ImageRegistry     string        `name:"image-registry" env:"PROXIMA_IMAGE_REGISTRY" group:"Clusters" default:"registry.prxm.uz/proxima" help:"Registry and path of the agents' images in the manifests that console serves."`
 
 	LogLevel  string `name:"log-level" env:"PROXIMA_LOG_LEVEL" group:"Operation" enum:"debug,info,warn,error" default:"info" help:"Least severity that is logged."`

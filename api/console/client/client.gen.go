@@ -596,7 +596,7 @@ type OnboardingRecorded struct {
 	// InstallToken The plain token, shown once; null where none was minted.
 	InstallToken *string `json:"installToken"`
 
-	// InstallTokenNote Why there is a token or none.
+	// InstallTokenNote Why no token was minted; empty where one was.
 	InstallTokenNote string        `json:"installTokenNote"`
 	Notes            *[]string     `json:"notes,omitempty"`
 	Onboarding       Onboarding    `json:"onboarding"`
@@ -609,7 +609,7 @@ type OnboardingStatus struct {
 	Access    Track     `json:"access"`
 	CheckedAt time.Time `json:"checkedAt"`
 
-	// ClusterID The cluster on this slug
+	// ClusterID The cluster on this slug in this environment, where there is one, whoever published it.
 	ClusterID  *string    `json:"clusterID,omitempty"`
 	Inventory  Track      `json:"inventory"`
 	Onboarding Onboarding `json:"onboarding"`
