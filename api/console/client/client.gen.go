@@ -1204,6 +1204,8 @@ type ClientInterface interface {
 
 	// DeleteAgent Delete the record of an agent
 	//
+	// Answers 409 agent_alive while the agent is present and not revoked.
+	//
 	// Corresponds with DELETE /api/v1/fleet/agents/{agentID} (the `DeleteAgent` operationId).
 	DeleteAgent(ctx context.Context, agentID AgentIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -1951,6 +1953,8 @@ func (c *Client) ListAgents(ctx context.Context, params *ListAgentsParams, reqEd
 }
 
 // DeleteAgent Delete the record of an agent
+//
+// Answers 409 agent_alive while the agent is present and not revoked.
 //
 // Corresponds with DELETE /api/v1/fleet/agents/{agentID} (the `DeleteAgent` operationId).
 func (c *Client) DeleteAgent(ctx context.Context, agentID AgentIDParam, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4630,6 +4634,8 @@ type ClientWithResponsesInterface interface {
 	ListAgentsWithResponse(ctx context.Context, params *ListAgentsParams, reqEditors ...RequestEditorFn) (*ListAgentsAnswer, error)
 
 	// DeleteAgentWithResponse Delete the record of an agent
+	//
+	// Answers 409 agent_alive while the agent is present and not revoked.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7389,6 +7395,8 @@ func (c *ClientWithResponses) ListAgentsWithResponse(ctx context.Context, params
 }
 
 // DeleteAgentWithResponse Delete the record of an agent
+//
+// Answers 409 agent_alive while the agent is present and not revoked.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -44,7 +44,7 @@ func (a *agent) bind(ctx context.Context) (identity.State, error) {
 		state.Name, state.ClusterSlug = a.request.Name, a.request.ClusterSlug
 	}
 	// The key must be on disk before console hears of it, or a lost answer would lose the identity.
-	if err := a.save(state); err != nil {
+	if err := a.store.Save(state); err != nil {
 		return state, err
 	}
 	if a.api, err = a.client(); err != nil {
@@ -112,19 +112,11 @@ func (a *agent) enrolled(ctx context.Context, state identity.State, answer clien
 	if answer.NatsCA != nil {
 		state.NATSCA = *answer.NatsCA
 	}
-	if err := a.save(state); err != nil {
+	if err := a.store.Save(state); err != nil {
 		return state, err
 	}
 	a.log.InfoContext(ctx, "enrolled", "agent_id", state.AgentID, "name", state.Name, "cluster_slug", state.ClusterSlug, "environment", state.Environment.Name, "resumed", answer.Resumed)
 	return state, nil
-}
-
-// save stores what the agent cannot go on without.
-func (a *agent) save(state identity.State) error {
-	if err := a.store.Save(state); err != nil {
-		return fmt.Errorf("%w: make the directory (PROXIMA_AGENT_DATA_DIR) writable for the agent, and free space on its volume", err)
-	}
-	return nil
 }
 
 func credential(c client.Credential, now time.Time) identity.Credential {

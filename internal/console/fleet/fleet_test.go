@@ -382,6 +382,25 @@ func TestDelete(t *testing.T) {
 	})
 }
 
+// delete goes by presence; a revoked agent has none that counts.
+func TestDeleteGoesByPresence(t *testing.T) {
+	inYards(t, func(t *testing.T, y *yard) {
+		ctx := t.Context()
+		for _, id := range []string{"quiet", "revoked"} {
+			y.agent(id, nil)
+			must(t, y.RecordPresence(ctx, []fleet.Presence{{AgentID: id, ReceivedAt: y.clock.Now(), Status: wire.Status{Capability: 1, Role: wire.RoleLeader}}}))
+			y.clock.Advance(fleet.StaleAfter - time.Second)
+			want(t, y.Delete(ctx, keeper(), id), problem.Conflict, "agent_alive")
+			if id == "quiet" {
+				y.clock.Advance(time.Second)
+			} else if _, err := y.Revoke(ctx, keeper(), id); err != nil {
+				t.Fatal(err)
+			}
+			must(t, y.Delete(ctx, keeper(), id))
+		}
+	})
+}
+
 // what an agent reported of another cluster ends with its right to report.
 func TestAConflictEndsWithItsReporter(t *testing.T) {
 	inYards(t, func(t *testing.T, y *yard) {

@@ -80,7 +80,8 @@ func agentActs() []agentAct {
 			Name: "delete", Label: "Delete…", Title: "Delete the record of %s?", Button: "Delete the record",
 			Done: "The record is deleted. The name is free for a new enrolment.",
 			Comes: []string{
-				"Its credential is cut off at once and for good, so uninstall the agent first if it still runs.",
+				"Uninstall the agent first if it still runs, or revoke it: while it was seen in the last five minutes and is not revoked, nothing is deleted.",
+				"Its credential is cut off at once and for good.",
 				"The name is free: a pod without state then enrolls under it with a new identity.",
 				"The cluster and its inventory stay as they are.",
 			},
