@@ -48,6 +48,13 @@ type console struct {
 
 func newConsole(t testing.TB) *console {
 	t.Helper()
+	return newConsoleWith(t, func(c *console) httpapi.Onboarding {
+		return oneAttempt{attempt: onboarding.Attempt{ID: "onb", ClientID: c.acme.ID, EnvironmentID: c.prod.ID, Slug: "one", DisplayName: "One", CreatedAt: c.clock.Now()}}
+	})
+}
+
+func newConsoleWith(t testing.TB, attempts func(*console) httpapi.Onboarding) *console {
+	t.Helper()
 	c := &console{t: t, clock: clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), logs: &strings.Builder{}}
 	db, err := store.Open(t.Context(), store.Config{Path: filepath.Join(t.TempDir(), "proxima.db"), Clock: c.clock})
 	must(t, err)
@@ -80,7 +87,7 @@ func newConsole(t testing.TB) *console {
 		Enrollment: enrollment.New(enrollment.Config{
 			Store: db.Enrollment(), Authority: noAuthority{}, Fleet: db.Fleet(), Clock: c.clock, Logger: logger, HeartbeatEvery: time.Minute,
 		}),
-		Onboarding: oneAttempt{attempt: onboarding.Attempt{ID: "onb", ClientID: c.acme.ID, EnvironmentID: c.prod.ID, Slug: "one", DisplayName: "One", CreatedAt: c.clock.Now()}},
+		Onboarding: attempts(c),
 		Inventory:  inventory.New(inventory.Config{Store: db.Inventory(), Clock: c.clock, Logger: logger}),
 		Fleet:      fleet.New(fleet.Config{Store: db.Fleet(), Revoker: noRevoker{}, Clock: c.clock, Logger: logger}),
 		Clock:      c.clock, Logger: logger,
