@@ -117,20 +117,21 @@ func (s *Service) ReleaseIdentity(ctx context.Context, p access.Principal, agent
 		if a.PublicKey == "" {
 			return false, nil
 		}
-		if err := alive(a, now); err != nil {
-			return false, err.WithCure("Stop the agent and wait until it was quiet for five minutes.")
+		if err := alive(a, now, "Stop the agent and wait until it was quiet for five minutes."); err != nil {
+			return false, err
 		}
 		return true, tx.ReleaseAgent(ctx, a.ID, now)
 	})
 }
 
-// alive refuses what goes by presence: an agent that was seen in the last five minutes.
-func alive(a Agent, now time.Time) *problem.Error {
+// alive is the refusal, with its cure, of what goes by presence: nil unless the agent was seen in the last
+// five minutes.
+func alive(a Agent, now time.Time, cure string) error {
 	seen := a.LastSeen()
 	if seen.IsZero() || now.Sub(seen) >= StaleAfter {
 		return nil
 	}
-	return problem.New(problem.Conflict, "agent_alive", fmt.Sprintf("Agent %s was seen %s ago, so it still holds its identity.", a.Name, now.Sub(seen).Truncate(time.Second)))
+	return problem.New(problem.Conflict, "agent_alive", fmt.Sprintf("Agent %s was seen %s ago, so it still holds its identity.", a.Name, now.Sub(seen).Truncate(time.Second))).WithCure(cure)
 }
 
 // Revoke ends an agent's credential at once and for good. Revoking twice is no error, and changes nothing.
@@ -190,8 +191,8 @@ func (s *Service) Suspend(ctx context.Context, agentID, why string) error {
 func (s *Service) Delete(ctx context.Context, p access.Principal, agentID string) error {
 	_, err := s.change(ctx, p, agentID, "agent_deleted", func(tx Tx, a Agent, now time.Time) (bool, error) {
 		if a.RevokedAt.IsZero() {
-			if err := alive(a, now); err != nil {
-				return false, err.WithCure("Stop the agent and wait until it was quiet for five minutes, or revoke it first: that cuts it off at once.")
+			if err := alive(a, now, "Stop the agent and wait until it was quiet for five minutes, or revoke it first: that cuts it off at once."); err != nil {
+				return false, err
 			}
 		}
 		if err := tx.DeleteAgent(ctx, a.ID, now); err != nil {
