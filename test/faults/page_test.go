@@ -65,9 +65,10 @@ func uids(text string) string {
 func steady(text string) string {
 	for _, r := range []struct{ pattern, by string }{
 		{`\b\d+ (s|min|h|d) ago`, "some time ago"},
-		{`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC`, "2026-12-01 09:00:00 UTC"},
 		{`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`, "2026-12-01T09:00:00Z"},
+		{`\b\d{4}-\d\d-\d\d \d\d:\d\d UTC`, "2026-12-01 09:05 UTC"},
 		{`\b\d\d:\d\d UTC`, "09:05 UTC"},
+		{`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC`, "2026-12-01 09:00:00 UTC"},
 		{regexp.QuoteMeta(os.TempDir()) + `/[^ :]*/(state\.[a-z]+)`, "/var/lib/proxima-agent/$1"},
 		{regexp.QuoteMeta(os.TempDir()) + `/[^ :]*`, "/var/lib/proxima-agent"},
 		{`(127\.0\.0\.1|0\.0\.0\.0|localhost|console\.example):\d+`, "console.example"},
@@ -90,8 +91,14 @@ func steady(text string) string {
 }
 
 func TestSteady(t *testing.T) {
-	if got := steady("Seen 3 min ago from 127.0.0.1 at 127.0.0.1:4711."); got != "Seen some time ago from 203.0.113.7 at console.example." {
-		t.Error(got)
+	for said, want := range map[string]string{
+		"Seen 3 min ago from 127.0.0.1 at 127.0.0.1:4711.":            "Seen some time ago from 203.0.113.7 at console.example.",
+		"expired at 2031-02-28 23:59 UTC, due by 00:01 UTC":           "expired at 2026-12-01 09:05 UTC, due by 09:05 UTC",
+		"valid to 2031-02-28T23:59:59Z, read 2031-02-28 23:59:59 UTC": "valid to 2026-12-01T09:00:00Z, read 2026-12-01 09:00:00 UTC",
+	} {
+		if got := steady(said); got != want {
+			t.Errorf("%s: %s", said, got)
+		}
 	}
 }
 
