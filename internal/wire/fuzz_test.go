@@ -12,16 +12,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// packed compresses a text as an agent does.
-func packed(t testing.TB, text []byte) []byte {
-	t.Helper()
-	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w.EncodeAll(text, nil)
-}
-
 // FuzzDecodeInventory: whatever an agent sends is an inventory or malformed, and an inventory that was read is
 // the same when it is written and read again.
 func FuzzDecodeInventory(f *testing.F) {
@@ -34,9 +24,13 @@ func FuzzDecodeInventory(f *testing.F) {
 		f.Add([]byte(seed), true)
 	}
 	f.Add([]byte("\x28\xb5\x2f\xfd\x00"), false)
+	packer, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, text []byte, pack bool) {
-		if pack {
-			text = packed(t, text)
+		if pack { // as an agent does
+			text = packer.EncodeAll(text, nil)
 		}
 		inv, err := DecodeInventory(text)
 		if err != nil {

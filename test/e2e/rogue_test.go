@@ -116,6 +116,29 @@ func (r *rogue) applied(ctx context.Context, c *harness.Console, sync int64) tim
 	return time.Since(begun)
 }
 
+// memoryOf notes the peak of a console's memory; the answer holds the peak that is then to one that is by most
+// bytes higher.
+func memoryOf(t *testing.T, c *harness.Console) (bound func(most int64, what string)) {
+	t.Helper()
+	peak := func() int64 {
+		t.Helper()
+		bytes, err := c.Process().PeakMemory()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	before := peak()
+	return func(most int64, what string) {
+		t.Helper()
+		after := peak()
+		t.Logf("peak memory of the console: %d MiB, %d MiB before", after>>20, before>>20)
+		if after > before+most {
+			t.Errorf("%s took %d MiB of memory, %d MiB before", what, after>>20, before>>20)
+		}
+	}
+}
+
 // TestRogueFlood: one that sends inventories as fast as it can is kept out at once and told until when; the
 // others go on as if nothing were.
 func TestRogueFlood(t *testing.T) {
@@ -125,10 +148,7 @@ func TestRogueFlood(t *testing.T) {
 	place, first := startAttempt(t, c, "Halden Energy", "Flood")
 	r, neighbour := newRogue(t, c, first), newRogue(t, c, record(t, c, place, "Beside"))
 	neighbour.applied(h.Context(), c, 1)
-	before, err := c.Process().PeakMemory()
-	if err != nil {
-		t.Fatal(err)
-	}
+	boundMemory := memoryOf(t, c)
 	var group sync.WaitGroup
 	stop := make(chan struct{})
 	for range 2 {
@@ -168,14 +188,7 @@ func TestRogueFlood(t *testing.T) {
 	}
 	close(stop)
 	group.Wait()
-	after, err := c.Process().PeakMemory()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("peak memory of the console: %d MiB, %d MiB before", after>>20, before>>20)
-	if after > before+150<<20 {
-		t.Errorf("the flood took %d MiB of memory, %d MiB before", after>>20, before>>20)
-	}
+	boundMemory(150<<20, "the flood")
 	if _, err := r.connect(); err == nil {
 		t.Error("its credential is still taken")
 	}
@@ -224,10 +237,7 @@ func TestRogueInventories(t *testing.T) {
 	c := h.Console(harness.ConsoleOptions{Env: settings()})
 	place, first := startAttempt(t, c, "Halden Energy", "Rogue")
 	r, neighbour := newRogue(t, c, first), newRogue(t, c, record(t, c, place, "Neighbour"))
-	before, err := c.Process().PeakMemory()
-	if err != nil {
-		t.Fatal(err)
-	}
+	boundMemory := memoryOf(t, c)
 	applied := func(r *rogue, sync int64) { t.Helper(); r.applied(h.Context(), c, sync) }
 	applied(r, 1)
 	token, err := c.APIToken(h.Context())
@@ -263,14 +273,7 @@ func TestRogueInventories(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	after, err := c.Process().PeakMemory()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("peak memory of the console: %d MiB, %d MiB before", after>>20, before>>20)
-	if after > before+600<<20 {
-		t.Errorf("hostile inventories took %d MiB of memory, %d MiB before", after>>20, before>>20)
-	}
+	boundMemory(600<<20, "hostile inventories")
 	if got, err := r.cluster(t.Context(), c); err != nil || got.Dropped != 1 {
 		t.Errorf("the rogue's cluster: %+v, %v", got, err)
 	}

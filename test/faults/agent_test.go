@@ -19,7 +19,7 @@ func agentRows() []row {
 			section: section, name: "Killed before its first heartbeat", gate: 3, state: failed, says: []string{"never sent a heartbeat"}, cure: []string{"log"},
 			arrange: func(s *scene) {
 				s.attempt()
-				a := s.agent(map[string]string{"PROXIMA_NATS_URL": fmt.Sprintf("nats://127.0.0.1:%d", s.h.Port().Number)})
+				a := s.agent(map[string]string{"PROXIMA_NATS_URL": "nats://" + s.h.Port().Addr()})
 				s.await(2, passed)
 				s.kill(a)
 				s.later(6 * time.Minute)
@@ -28,9 +28,7 @@ func agentRows() []row {
 		{
 			section: section, name: "Killed after its first sync", gate: 3, state: failed, says: []string{"5-minute"}, never: []string{"permission", "RBAC"},
 			arrange: func(s *scene) {
-				s.attempt()
-				a := s.agent(nil)
-				s.await(4, passed)
+				a := s.synced()
 				s.kill(a)
 				s.later(6 * time.Minute)
 			},
@@ -38,9 +36,7 @@ func agentRows() []row {
 		{
 			section: section, name: "Its credential is revoked", gate: 3, state: failed, says: []string{"revoked"}, cure: []string{"Agents"},
 			arrange: func(s *scene) {
-				s.attempt()
-				s.agent(nil)
-				s.await(4, passed)
+				s.synced()
 				s.call(http.MethodPost, "/api/v1/fleet/agents/"+s.agentID()+"/revoke", nil, nil)
 			},
 		},
@@ -70,9 +66,7 @@ func agentRows() []row {
 		{
 			section: section, name: "Its credential expired while it was away", gate: 3, state: failed, says: []string{"5-minute", "credential expired"}, cure: []string{"log"},
 			arrange: func(s *scene) {
-				s.attempt()
-				a := s.agent(nil)
-				s.await(4, passed)
+				a := s.synced()
 				s.kill(a)
 				s.later(8 * 24 * time.Hour)
 			},
@@ -127,11 +121,11 @@ func (s *scene) restart() {
 // agentIn starts a collector whose state lies in dir.
 func (s *scene) agentIn(dir string) *harness.Agent {
 	s.Helper()
-	return s.h.Agent(s.optionsIn(dir))
+	return s.start(s.optionsIn(dir))
 }
 
 func (s *scene) optionsIn(dir string) harness.AgentOptions {
-	o := s.plane.DirectAgent(s.console, s.recorded, settings())
+	o := s.options(nil)
 	o.DataDir = dir
 	return o
 }

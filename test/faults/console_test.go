@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -41,9 +40,7 @@ func consoleRows() []row {
 		{
 			section: section, name: "Another process locks the SQLite file for ten seconds", gate: 4, state: passed,
 			arrange: func(s *scene) {
-				s.attempt()
-				s.agent(nil)
-				s.await(4, passed)
+				s.synced()
 				release := s.lock(filepath.Join(s.console.DataDir, "console.db"))
 				s.until(time.Now().Add(outage))
 				release()
@@ -54,9 +51,7 @@ func consoleRows() []row {
 			section: section, name: "Another process locks the SQLite file, and goes on", gate: 4, state: warning, says: []string{"last inventory that was stored", "cannot store"},
 			cure: []string{"Mend this Console first"}, never: []string{"pod’s log"},
 			arrange: func(s *scene) {
-				s.attempt()
-				s.agent(nil)
-				s.await(4, passed)
+				s.synced()
 				s.lock(filepath.Join(s.console.DataDir, "console.db"))
 			},
 		},
@@ -64,9 +59,7 @@ func consoleRows() []row {
 			section: section, name: "Another process locks the SQLite file, and no heartbeat was stored for long", gate: 3, state: warning, says: []string{"last heartbeat that was stored", "cannot store"},
 			cure: []string{"Mend this Console first"}, never: []string{"pod’s log"},
 			arrange: func(s *scene) {
-				s.attempt()
-				s.agent(nil)
-				s.await(4, passed)
+				s.synced()
 				s.lock(filepath.Join(s.console.DataDir, "console.db"))
 				s.later(6 * time.Minute)
 			},
@@ -102,7 +95,7 @@ func consoleRows() []row {
 		{
 			section: section, name: "A NATS server of your own is gone for ten seconds", gate: 4, state: passed,
 			arrange: func(s *scene) {
-				nats, env := s.externalNATS()
+				nats, env := s.h.OwnNATS()
 				s.attemptOn(harness.ConsoleOptions{Env: env})
 				a := s.agent(nil)
 				s.await(4, passed)
@@ -139,23 +132,6 @@ func (s *scene) lock(path string) (release func()) {
 		s.Fatal(err)
 	}
 	return s.endsBy(tx.Rollback)
-}
-
-// externalNATS starts a NATS server that nats-setup configured, and answers how console is told of it.
-func (s *scene) externalNATS() (*harness.NATS, map[string]string) {
-	s.Helper()
-	dir := filepath.Join(s.TempDir(), "nats")
-	client, socket := s.h.Port(), s.h.Port()
-	out, err := exec.CommandContext(s.Context(), s.h.Product().Console, "nats-setup", dir, "--no-tls", "--nats-data-dir", filepath.Join(dir, "data"),
-		fmt.Sprintf("--port=%d", client.Number), fmt.Sprintf("--websocket-port=%d", socket.Number)).CombinedOutput()
-	if err != nil {
-		s.Fatalf("nats-setup: %v: %s", err, out)
-	}
-	nats := s.h.NATS(filepath.Join(dir, "nats-server.conf"))
-	return nats, map[string]string{
-		"PROXIMA_NATS_URL": nats.URL(), "PROXIMA_NATS_KEYS_DIR": filepath.Join(dir, "keys"),
-		"PROXIMA_NATS_WEBSOCKET_URL": strings.Replace(nats.WebSocketURL(), "http", "ws", 1),
-	}
 }
 
 // full starts a console whose directory, or what lies below it, is a small file system of its own, and fills that

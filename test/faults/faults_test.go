@@ -239,6 +239,15 @@ func (s *scene) start(o harness.AgentOptions) *harness.Agent {
 	return a
 }
 
+// synced makes an attempt, and starts a collector of it whose first inventory is stored.
+func (s *scene) synced() *harness.Agent {
+	s.Helper()
+	s.attempt()
+	a := s.agent(nil)
+	s.await(4, passed)
+	return a
+}
+
 // await waits until a gate of the attempt is in a state.
 func (s *scene) await(number int, state console.GateState) {
 	s.Helper()

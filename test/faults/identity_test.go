@@ -28,18 +28,14 @@ func identityRows() []row {
 		{
 			section: section, name: "The command ran twice, and both pods live", gate: 2, state: passed, says: []string{"Another pod tried to enroll", "itself was heard since"}, cure: []string{"second copy"},
 			arrange: func(s *scene) {
-				s.attempt()
-				s.agent(nil)
-				s.await(4, passed)
+				s.synced()
 				s.logged(s.agent(nil), "already_enrolled")
 			},
 		},
 		{
 			section: section, name: "Its state is lost, and its name taken", gate: 2, state: failed, says: []string{"keeps the identity"}, cure: []string{"release its identity"},
 			arrange: func(s *scene) {
-				s.attempt()
-				a := s.agent(nil)
-				s.await(4, passed)
+				a := s.synced()
 				s.kill(a)
 				s.later(3 * time.Minute) // it is not there any more
 				s.logged(s.agent(nil), "already_enrolled")
@@ -121,9 +117,7 @@ func identityRows() []row {
 		{
 			section: section, name: "Another cluster publishes under the slug", gate: 4, state: failed, says: []string{"second-0", "two clusters run under this slug"}, cure: []string{"uninstall the collector there"},
 			arrange: func(s *scene) {
-				s.attempt()
-				s.agent(nil)
-				s.await(4, passed)
+				s.synced()
 				s.plane, s.second = s.second, s.plane
 				s.replica("second-0", "")
 			},
@@ -140,9 +134,7 @@ func identityRows() []row {
 		{
 			section: section, name: "A known cluster is installed under a new slug", gate: 4, state: warning, says: []string{"also recorded as halden-prod"}, cure: []string{"Keep one of the records"},
 			arrange: func(s *scene) {
-				s.attempt()
-				s.agent(nil)
-				s.await(4, passed)
+				s.synced()
 				s.record("Halden anew")
 				s.agent(nil)
 			},

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,9 +15,7 @@ func kubernetesRows() []row {
 			section: section, name: "It is down", gate: 4, state: warning, says: []string{"longer ago", "reports that its last sync failed"}, cure: []string{"Mend what the collector reports"},
 			arrange: func(s *scene) {
 				s.plane = s.h.LightControlPlane() // others need theirs
-				s.attempt()
-				a := s.agent(nil)
-				s.await(4, passed)
+				a := s.synced()
 				if err := s.plane.StopAPIServer(); err != nil {
 					s.Fatal(err)
 				}
@@ -30,9 +27,7 @@ func kubernetesRows() []row {
 			section: section, name: "It hangs", gate: 4, state: warning, says: []string{"longer ago", "reports that its last sync failed"}, cure: []string{"Mend what the collector reports"},
 			arrange: func(s *scene) {
 				s.plane = s.h.LightControlPlane()
-				s.attempt()
-				a := s.agent(nil)
-				s.await(4, passed)
+				a := s.synced()
 				if err := s.plane.Pause(); err != nil {
 					s.Fatal(err)
 				}
@@ -119,17 +114,7 @@ func (s *scene) serviceAccount(changed map[string]string) (kubeconfig string) {
 func (s *scene) kubeconfig(server, token string) string {
 	s.Helper()
 	path := filepath.Join(s.TempDir(), "kubeconfig")
-	text := fmt.Sprintf(`apiVersion: v1
-kind: Config
-clusters:
-- {name: test, cluster: {server: %q, certificate-authority: %q}}
-users:
-- {name: test, user: {token: %q}}
-contexts:
-- {name: test, context: {cluster: test, user: test}}
-current-context: test
-`, server, s.plane.CAFile(), token)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := s.plane.WriteKubeconfig(path, server, token); err != nil {
 		s.Fatal(err)
 	}
 	return path

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -33,7 +32,7 @@ func networkRows() []row {
 		{
 			section: section, name: "Nobody listens on the port", gate: 2, state: waiting, says: []string{"No collector has enrolled"},
 			arrange: unheard(func(s *scene) map[string]string {
-				return map[string]string{"PROXIMA_BACKEND_URL": fmt.Sprintf("http://127.0.0.1:%d", s.h.Port().Number)}
+				return map[string]string{"PROXIMA_BACKEND_URL": "http://" + s.h.Port().Addr()}
 			}, "refused"),
 		},
 		{
@@ -56,12 +55,7 @@ func networkRows() []row {
 		{
 			section: section, name: "A certificate for another name", gate: 2, state: waiting, says: []string{"No collector has enrolled"},
 			arrange: func(s *scene) {
-				authority := s.h.Authority()
-				cert, key, err := authority.Server(named, "127.0.0.1", named)
-				if err != nil {
-					s.Fatal(err)
-				}
-				s.attemptOn(harness.ConsoleOptions{Authority: authority, Env: map[string]string{"PROXIMA_TLS_CERT_FILE": cert, "PROXIMA_TLS_KEY_FILE": key}})
+				authority := s.attemptNamed()
 				a := s.agent(map[string]string{"PROXIMA_BACKEND_URL": "https://localhost:" + port(s.console.URL), "PROXIMA_CA_FILE": authority.File()})
 				s.logged(a, "is valid for")
 			},
@@ -89,7 +83,7 @@ func networkRows() []row {
 			section: section, name: "NATS is closed, at first", gate: 3, state: waiting, says: []string{"heartbeat"},
 			arrange: func(s *scene) {
 				s.attempt()
-				s.agent(map[string]string{"PROXIMA_NATS_URL": fmt.Sprintf("nats://127.0.0.1:%d", s.h.Port().Number)})
+				s.agent(map[string]string{"PROXIMA_NATS_URL": "nats://" + s.h.Port().Addr()})
 				s.await(2, passed)
 			},
 		},
@@ -97,7 +91,7 @@ func networkRows() []row {
 			section: section, name: "NATS is closed, and stays so", gate: 3, state: failed, says: []string{"heartbeat"}, cure: []string{"NATS"}, never: []string{"permission", "RBAC"},
 			arrange: func(s *scene) {
 				s.attempt()
-				a := s.agent(map[string]string{"PROXIMA_NATS_URL": fmt.Sprintf("nats://127.0.0.1:%d", s.h.Port().Number)})
+				a := s.agent(map[string]string{"PROXIMA_NATS_URL": "nats://" + s.h.Port().Addr()})
 				s.await(2, passed)
 				s.logged(a, "nats cannot be reached")
 				s.later(6 * time.Minute)
@@ -114,7 +108,7 @@ func networkRows() []row {
 			section: section, name: "The port of NATS is closed, and its WebSocket open", gate: 4, state: passed,
 			arrange: func(s *scene) {
 				s.attempt()
-				closed := fmt.Sprintf("nats://127.0.0.1:%d", s.h.Port().Number)
+				closed := "nats://" + s.h.Port().Addr()
 				s.logged(s.agent(map[string]string{"PROXIMA_NATS_URL": closed + "," + strings.Replace(s.console.URL, "http:", "ws:", 1) + "/nats"}), "nats cannot be reached")
 			},
 		},

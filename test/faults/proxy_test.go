@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"fmt"
 	"net"
 	"strings"
 
@@ -19,7 +18,7 @@ func proxyRows() []row {
 			section: section, name: "Console is reached through a proxy alone", gate: 4, state: passed,
 			arrange: func(s *scene) {
 				p := &proxy{names: map[string]string{named: "127.0.0.1"}, password: "agent:secret"}
-				s.behind("agent:secret@"+s.proxyAt(p), nil)
+				s.behind("agent:secret@" + s.proxyAt(p))
 				s.await(4, passed)
 				if p.passed.Load() < 2 {
 					s.Errorf("the proxy passed on %d requests; console and NATS need one each", p.passed.Load())
@@ -37,13 +36,13 @@ func proxyRows() []row {
 		{
 			section: section, name: "A proxy that refuses, and NO_PROXY does not name Console", gate: 2, state: waiting, says: []string{"No collector has enrolled"},
 			arrange: func(s *scene) {
-				s.logged(s.behind(s.proxyAt(&proxy{refuse: true}), nil), "backend.tls")
+				s.logged(s.behind(s.proxyAt(&proxy{refuse: true})), "backend.tls")
 			},
 		},
 		{
 			section: section, name: "A proxy that wants a password", gate: 2, state: waiting, says: []string{"No collector has enrolled"},
 			arrange: func(s *scene) {
-				s.logged(s.behind(s.proxyAt(&proxy{password: "agent:secret"}), nil), "backend.tls")
+				s.logged(s.behind(s.proxyAt(&proxy{password: "agent:secret"})), "backend.tls")
 			},
 		},
 		{
@@ -56,16 +55,28 @@ func proxyRows() []row {
 		{
 			section: section, name: "Nobody listens where the proxy should be", gate: 2, state: waiting, says: []string{"No collector has enrolled"},
 			arrange: func(s *scene) {
-				nobody := fmt.Sprintf("127.0.0.1:%d", s.h.Port().Number)
+				nobody := s.h.Port().Addr()
 				s.proxies = append(s.proxies, nobody)
-				s.logged(s.behind(nobody, nil), "backend.tcp")
+				s.logged(s.behind(nobody), "backend.tcp")
 			},
 		},
 	}
 }
 
-// behind starts a console with a certificate for a name that nobody resolves, and an agent that knows a proxy.
-func (s *scene) behind(proxy string, change map[string]string) *harness.Agent {
+// behind starts a console that only the proxy reaches, and an agent that knows the proxy.
+func (s *scene) behind(proxy string) *harness.Agent {
+	s.Helper()
+	authority := s.attemptNamed()
+	at := net.JoinHostPort(named, port(s.console.URL))
+	return s.agent(map[string]string{
+		"PROXIMA_BACKEND_URL": "https://" + at, "PROXIMA_NATS_URL": "wss://" + at + "/nats", "PROXIMA_CA_FILE": authority.File(),
+		"HTTPS_PROXY": "http://" + proxy,
+	})
+}
+
+// attemptNamed is attempt with a console whose certificate is for that name, and for the address that the test
+// knows.
+func (s *scene) attemptNamed() *harness.Authority {
 	s.Helper()
 	authority := s.h.Authority()
 	cert, key, err := authority.Server(named, "127.0.0.1", named)
@@ -73,15 +84,7 @@ func (s *scene) behind(proxy string, change map[string]string) *harness.Agent {
 		s.Fatal(err)
 	}
 	s.attemptOn(harness.ConsoleOptions{Authority: authority, Env: map[string]string{"PROXIMA_TLS_CERT_FILE": cert, "PROXIMA_TLS_KEY_FILE": key}})
-	at := net.JoinHostPort(named, port(s.console.URL))
-	env := map[string]string{
-		"PROXIMA_BACKEND_URL": "https://" + at, "PROXIMA_NATS_URL": "wss://" + at + "/nats", "PROXIMA_CA_FILE": authority.File(),
-		"HTTPS_PROXY": "http://" + proxy,
-	}
-	for name, value := range change {
-		env[name] = value
-	}
-	return s.agent(env)
+	return authority
 }
 
 // nearby is the console at an address of this machine for which proxies count, unlike loopback.

@@ -189,7 +189,7 @@ func (c *ControlPlane) writeFiles() error {
 			fmt.Fprintf(&table, ",%q", group)
 		}
 		table.WriteByte('\n')
-		if err := c.writeKubeconfig(c.kubeconfig(user), c.tokens[user]); err != nil {
+		if err := c.WriteKubeconfig(c.kubeconfig(user), c.Server(), c.tokens[user]); err != nil {
 			return err
 		}
 	}
@@ -200,10 +200,11 @@ func (c *ControlPlane) kubeconfig(user string) string {
 	return c.path(strings.ReplaceAll(user, ":", "-") + ".kubeconfig")
 }
 
-// writeKubeconfig writes one that holds a token and no client certificate: with
-// both, the certificate would win without a word, and `kubectl --token` would
-// still be admin.
-func (c *ControlPlane) writeKubeconfig(path, token string) error {
+// WriteKubeconfig writes one for a server that has the API server's certificate,
+// such as the API server. It holds a token and no client certificate: with both,
+// the certificate would win without a word, and `kubectl --token` would still be
+// admin.
+func (c *ControlPlane) WriteKubeconfig(path, server, token string) error {
 	text := fmt.Sprintf(`apiVersion: v1
 kind: Config
 clusters:
@@ -213,7 +214,7 @@ users:
 contexts:
 - {name: test, context: {cluster: test, user: test}}
 current-context: test
-`, c.Server(), c.CAFile(), token)
+`, server, c.CAFile(), token)
 	return os.WriteFile(path, []byte(text), 0o600)
 }
 

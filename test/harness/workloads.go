@@ -160,7 +160,7 @@ func (c *ControlPlane) ServiceAccountKubeconfig(ctx context.Context, namespace, 
 		return "", err
 	}
 	path = c.path(strings.Join([]string{"sa", namespace, name}, "_") + ".kubeconfig")
-	if err := c.writeKubeconfig(path, token); err != nil {
+	if err := c.WriteKubeconfig(path, c.Server(), token); err != nil {
 		return "", fmt.Errorf("kubeconfig of service account %s/%s: %w", namespace, name, err)
 	}
 	return path, nil

@@ -76,7 +76,7 @@ type house struct {
 	console *harness.Console
 	agent   *harness.Agent
 	db      *storetest.Database
-	victims []victim
+	victims []victim // each after what it needs to start
 	place   harness.Place
 	ledger  ledger
 }
@@ -111,7 +111,7 @@ func external(t *testing.T, h *harness.T) *house {
 	c := h.Console(harness.ConsoleOptions{Env: env})
 	return &house{
 		name: "postgres", console: c, db: storetest.Beside(t, store.Config{URL: env["PROXIMA_DATABASE_URL"]}),
-		victims: []victim{{"console", c.Kill, c.Start}, {"PostgreSQL", postgres.Kill, postgres.Restart}, {"NATS", nats.Kill, nats.Restart}},
+		victims: []victim{{"PostgreSQL", postgres.Kill, postgres.Restart}, {"NATS", nats.Kill, nats.Restart}, {"console", c.Kill, c.Start}},
 	}
 }
 
@@ -194,11 +194,12 @@ func (h *house) killWhileWorking(t *testing.T, chosen []victim, after time.Durat
 	}
 	cancel()
 	group.Wait()
-	// What console needs to start comes before console.
-	slices.SortStableFunc(chosen, func(a, b victim) int { return order(a.name) - order(b.name) })
 	revive, done := context.WithTimeout(t.Context(), recovers)
 	defer done()
-	for _, v := range chosen {
+	for _, v := range h.victims {
+		if !slices.ContainsFunc(chosen, func(c victim) bool { return c.name == v.name }) {
+			continue
+		}
 		if err := v.revive(revive); err != nil {
 			t.Fatalf("%s does not come back: %v", v.name, err)
 		}
@@ -232,10 +233,6 @@ func (h *house) newcomer(t *testing.T, verbs *harness.T, plane *harness.ControlP
 	if err := a.Process().Stop(); err != nil {
 		t.Error(err)
 	}
-}
-
-func order(name string) int {
-	return slices.Index([]string{"PostgreSQL", "NATS", "console", "agent"}, name)
 }
 
 // stands waits until console and agent say that they are ready.

@@ -450,7 +450,6 @@ func TestOnlyAChangeIsAudited(t *testing.T) {
 	}
 }
 
-// The row is the truth: it stays changed although NATS did not take the cut.
 // An agent that floods is kept out for a while, whatever NATS says meanwhile, and is then as it was.
 func TestSuspension(t *testing.T) {
 	inYards(t, func(t *testing.T, y *yard) {
@@ -493,6 +492,7 @@ func TestSuspension(t *testing.T) {
 	})
 }
 
+// The row is the truth: it stays changed although NATS did not take the cut.
 func TestNATSIsAway(t *testing.T) {
 	for act := range acts(&yard{t: t}) {
 		t.Run(act, func(t *testing.T) {

@@ -28,9 +28,16 @@ func (s *Server) weigh(m *nats.Msg) {
 	if !ok || agentID == canaryID {
 		return
 	}
-	if _, flood := s.pace.allow("inventory", agentID, len(m.Data), s.Clock.Now()); flood {
-		s.suspect(agentID, "it flooded inventories")
+	s.paced("inventory", agentID, "inventories", len(m.Data))
+}
+
+// paced counts a message, and tells whether it is within the rate of its agent. Whoever floods what is suspect.
+func (s *Server) paced(kind, agentID, what string, size int) bool {
+	ok, flood := s.pace.allow(kind, agentID, size, s.Clock.Now())
+	if flood {
+		s.suspect(agentID, "it flooded "+what)
 	}
+	return ok
 }
 
 func (s *Server) suspect(agentID, why string) {

@@ -367,17 +367,10 @@ func (s *Server) config(ctx context.Context, agentID string, data []byte) wire.C
 func (s *Server) accept(kind string, m *nats.Msg) (agentID string, ok bool) {
 	s.metrics.received.WithLabelValues(kind).Inc()
 	agentID, ok = wire.AgentOf(m.Subject)
-	if !ok {
-		s.metrics.dropped.WithLabelValues(kind).Inc()
-		return "", false
-	}
-	ok, flood := s.pace.allow(kind, agentID, len(m.Data), s.Clock.Now())
 	switch {
-	case flood:
-		s.suspect(agentID, "it flooded messages of kind "+kind)
-		fallthrough
-	case !ok:
+	case !ok || !s.paced(kind, agentID, "messages of kind "+kind, len(m.Data)):
 		s.metrics.dropped.WithLabelValues(kind).Inc()
+		ok = false
 	case len(m.Data) > wire.MaxMessage:
 		s.metrics.malformed.WithLabelValues(kind).Inc()
 		ok = false
