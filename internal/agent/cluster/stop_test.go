@@ -63,7 +63,7 @@ func answers(t *testing.T, address, path string) (status int, err error) {
 		t.Fatal(err)
 	}
 	req.Close = true
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := (&http.Client{Timeout: 5 * time.Second}).Do(req)
 	if err != nil {
 		return 0, err
 	}

@@ -42,9 +42,14 @@ func TestAWholeCluster(t *testing.T) {
 		Capability: wire.CapabilityVersion, ClusterName: "C", ClusterSlug: "c", ClusterUID: "u-1",
 		Cluster: wire.ClusterInfo{Version: "v1.36.3", Platform: "linux/amd64", Provider: "aws"},
 		Kinds: []wire.KindReport{
-			{Kind: wire.KindNodes, Kept: 1, Total: 1}, {Kind: wire.KindNamespaces, Kept: 1, Total: 1}, {Kind: wire.KindDeployments, Kept: 1, Total: 1},
-			{Kind: wire.KindStatefulSets, Kept: 1, Total: 1}, {Kind: wire.KindDaemonSets, Kept: 1, Total: 1}, {Kind: wire.KindServices, Kept: 1, Total: 1},
-			{Kind: wire.KindPods, Kept: 3, Total: 3}, {Kind: wire.KindEvents, Kept: 1, Total: 1},
+			{Kind: wire.KindNodes, Kept: 1, Total: 1},
+			{Kind: wire.KindNamespaces, Kept: 1, Total: 1},
+			{Kind: wire.KindDeployments, Kept: 1, Total: 1},
+			{Kind: wire.KindStatefulSets, Kept: 1, Total: 1},
+			{Kind: wire.KindDaemonSets, Kept: 1, Total: 1},
+			{Kind: wire.KindServices, Kept: 1, Total: 1},
+			{Kind: wire.KindPods, Kept: 3, Total: 3},
+			{Kind: wire.KindEvents, Kept: 1, Total: 1},
 		},
 		Nodes: []wire.Node{{
 			Meta: labelled(meta("n-1", "", "node-a"), "node-role.kubernetes.io/worker", ""), Ready: wire.NodeReadyUnknown, Roles: []string{"worker"},

@@ -29,7 +29,7 @@ func TestAStopWaitsFiveSeconds(t *testing.T) {
 	}
 	answered := make(chan bool, 1)
 	go func() {
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := (&http.Client{Timeout: 20 * time.Second}).Do(req)
 		if err == nil {
 			_ = resp.Body.Close()
 		}
