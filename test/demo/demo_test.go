@@ -204,11 +204,47 @@ func TestDemoStaysUntilItsParentIsGone(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	if _, err := harness.SignIn(t.Context(), nil, r.URL, r.Username, r.Password); err != nil {
+		t.Errorf("the record's username and password: %v", err)
+	}
 	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	s.awaitEnd(t)
 	mustBeGone(t, r)
+}
+
+// TestNamesOfTheRecord pins the names by which other programs read the record.
+func TestNamesOfTheRecord(t *testing.T) {
+	t.Parallel()
+	r := record{
+		URL: "http://127.0.0.1:8080", Username: "a@example.com", Password: "p", APIToken: "pat_x", ClientID: "cli", EnvironmentID: "env",
+		OnboardingID: "onb", ClusterSlug: "demo", Kubeconfig: "/k", AgentPID: 7,
+	}
+	dir := t.TempDir()
+	if err := r.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "demo.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{
+  "url": "http://127.0.0.1:8080",
+  "username": "a@example.com",
+  "password": "p",
+  "apiToken": "pat_x",
+  "clientID": "cli",
+  "environmentID": "env",
+  "onboardingID": "onb",
+  "clusterSlug": "demo",
+  "kubeconfig": "/k",
+  "agentPID": 7
+}
+`
+	if string(got) != want {
+		t.Errorf("the record:\n%s", got)
+	}
 }
 
 // TestDemoInterruptedDuringTheFirstBuild presses Ctrl-C while compilers run.

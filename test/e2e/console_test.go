@@ -253,6 +253,17 @@ func TestWrongSettings(t *testing.T) {
 	}
 }
 
+// TestImageRegistry: the manifest that console serves names the image of the registry that it was told of.
+func TestImageRegistry(t *testing.T) {
+	t.Parallel()
+	h := harness.New(t)
+	c := h.Console(harness.ConsoleOptions{Env: map[string]string{"PROXIMA_IMAGE_REGISTRY": "registry.example:5000/mirror/proxima"}})
+	status, manifest := get(t, c.URL+"/install/cluster-agent/deployment.yaml", "")
+	if status != http.StatusOK || !strings.Contains(manifest, "image: registry.example:5000/mirror/proxima/proxima-cluster-agent:") || strings.Contains(manifest, "registry.prxm.uz") {
+		t.Errorf("status %d:\n%s", status, manifest)
+	}
+}
+
 // TestUnknownVariable: a mistyped variable is named, with the one that was meant.
 func TestUnknownVariable(t *testing.T) {
 	t.Parallel()

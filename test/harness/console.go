@@ -290,16 +290,21 @@ func (c *Console) adminAPI(ctx context.Context) (*API, error) {
 	return c.admin, nil
 }
 
-// Login signs in as a browser without script does: it opens the first page, fills
-// the form with the password field and submits it. The API that it returns acts
-// by the session.
+// Login is [SignIn] at this console.
 func (c *Console) Login(ctx context.Context, email, password string) (*API, error) {
+	return SignIn(ctx, c.client.Transport, c.URL, email, password)
+}
+
+// SignIn signs in as a browser without script does: it opens the first page, fills
+// the form with the password field and submits it. The API that it returns acts
+// by the session. A nil transport is Go's own.
+func SignIn(ctx context.Context, transport http.RoundTripper, consoleURL, email, password string) (*API, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		return nil, err
 	}
-	a := &API{URL: c.URL, client: &http.Client{Transport: c.client.Transport, Timeout: requestLimit, Jar: jar}}
-	page, at, err := a.page(ctx, c.URL+"/", nil)
+	a := &API{URL: consoleURL, client: &http.Client{Transport: transport, Timeout: requestLimit, Jar: jar}}
+	page, at, err := a.page(ctx, consoleURL+"/", nil)
 	if err != nil {
 		return nil, fmt.Errorf("open the sign-in page: %w", err)
 	}

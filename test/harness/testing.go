@@ -138,13 +138,30 @@ func (t *T) NATS(configFile string) *NATS {
 }
 
 // OwnNATS starts a NATS server that nats-setup configured, and returns the settings by which a console is told
-// of it.
+// of it. It speaks no TLS.
 func (t *T) OwnNATS() (*NATS, map[string]string) {
+	t.tb.Helper()
+	return t.ownNATS("--no-tls")
+}
+
+// OwnTLSNATS is [T.OwnNATS] with TLS, as nats-setup writes it where nothing else is asked for. The settings say
+// nothing of the authority.
+func (t *T) OwnTLSNATS(by *Authority) (*NATS, map[string]string) {
+	t.tb.Helper()
+	cert, key, err := by.Server("nats", "127.0.0.1", "localhost")
+	t.must(err)
+	return t.ownNATS("--cert-file="+cert, "--key-file="+key)
+}
+
+func (t *T) ownNATS(tls ...string) (*NATS, map[string]string) {
 	t.tb.Helper()
 	dir := filepath.Join(t.tb.TempDir(), "nats")
 	client, socket := t.Port(), t.Port()
-	out, err := exec.CommandContext(t.Context(), t.Product().Console, "nats-setup", dir, "--no-tls", "--nats-data-dir", filepath.Join(dir, "data"),
-		fmt.Sprintf("--port=%d", client.Number), fmt.Sprintf("--websocket-port=%d", socket.Number)).CombinedOutput()
+	args := append([]string{
+		"nats-setup", dir, "--nats-data-dir", filepath.Join(dir, "data"),
+		fmt.Sprintf("--port=%d", client.Number), fmt.Sprintf("--websocket-port=%d", socket.Number),
+	}, tls...)
+	out, err := exec.CommandContext(t.Context(), t.Product().Console, args...).CombinedOutput()
 	if err != nil {
 		t.tb.Fatalf("nats-setup: %v: %s", err, out)
 	}

@@ -53,10 +53,10 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func startConsole(t *testing.T) *console {
+func startConsole(t *testing.T, change ...func(*server.Options)) *console {
 	t.Helper()
 	c := &console{t: t, agents: map[string]string{}, names: map[string]string{}, ttl: time.Hour, messages: map[string][][]byte{}, changed: make(chan struct{})}
-	c.startNATS()
+	c.startNATS(change)
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v1/enroll/challenge", func(w http.ResponseWriter, _ *http.Request) {
 		c.answer(w, 200, client.Challenge{Challenge: "challenge", ExpiresAt: time.Now().Add(time.Minute)})
@@ -86,7 +86,7 @@ func startConsole(t *testing.T) *console {
 	return c
 }
 
-func (c *console) startNATS() {
+func (c *console) startNATS(change []func(*server.Options)) {
 	operator, account, system := must(nkeys.CreateOperator()), must(nkeys.CreateAccount()), must(nkeys.CreateAccount())
 	c.account = account
 	oc := jwt.NewOperatorClaims(must(operator.PublicKey()))
@@ -100,10 +100,14 @@ func (c *console) startNATS() {
 		}
 	}
 	decoded := must(jwt.DecodeOperatorClaims(must(oc.Encode(operator))))
-	ns, err := server.NewServer(&server.Options{
+	options := &server.Options{
 		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: c.t.TempDir(), TrustedOperators: []*jwt.OperatorClaims{decoded}, AccountResolver: resolver,
 		SystemAccount: oc.SystemAccount, MaxPayload: 8 << 20, NoSigs: true,
-	})
+	}
+	for _, f := range change {
+		f(options)
+	}
+	ns, err := server.NewServer(options)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ type server struct {
 	mu      sync.Mutex
 	answers map[string][]string // path → status and body, in order; the last one stays
 	asked   map[string]int
+	queries map[string][]string
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -32,6 +33,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	s.asked[r.URL.Path]++
+	s.queries[r.URL.Path] = append(s.queries[r.URL.Path], r.URL.RawQuery)
 	if list := s.answers[r.URL.Path]; len(list) > 0 {
 		if len(list) > 1 {
 			s.answers[r.URL.Path] = list[1:]
@@ -71,7 +73,7 @@ func (hasty) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err(
 
 func against(t *testing.T, answers map[string][]string) (*Collector, *server) {
 	t.Helper()
-	s := &server{answers: answers, asked: map[string]int{}}
+	s := &server{answers: answers, asked: map[string]int{}, queries: map[string][]string{}}
 	ts := httptest.NewServer(s)
 	t.Cleanup(ts.Close)
 	client, err := kubeapi.New(&rest.Config{Host: ts.URL, QPS: 1000, Burst: 1000})

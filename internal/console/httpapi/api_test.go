@@ -18,9 +18,9 @@ import (
 	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/httpapi"
 	"prxm.uz/proxima/internal/console/inventory"
+	"prxm.uz/proxima/internal/console/natsauth"
 	"prxm.uz/proxima/internal/console/onboarding"
 	"prxm.uz/proxima/internal/console/onboarding/gate"
-	"prxm.uz/proxima/internal/console/problem"
 	"prxm.uz/proxima/internal/console/store"
 	"prxm.uz/proxima/internal/console/tenancy"
 )
@@ -82,10 +82,14 @@ func newConsoleWith(t testing.TB, attempts func(*console) httpapi.Onboarding) *c
 	must(t, err)
 	c.zetaProd, err = c.tenancy.CreateEnvironment(ctx, c.admin, c.zeta.ID, "prod")
 	must(t, err)
+	keys, err := natsauth.LoadOrCreate(t.TempDir())
+	must(t, err)
+	authority, err := natsauth.New(keys, 0)
+	must(t, err)
 	api, err := httpapi.New(httpapi.Config{
 		Access: c.access, Sessions: c.sessions, Tenancy: c.tenancy,
 		Enrollment: enrollment.New(enrollment.Config{
-			Store: db.Enrollment(), Authority: noAuthority{}, Fleet: db.Fleet(), Clock: c.clock, Logger: logger, HeartbeatEvery: time.Minute,
+			Store: db.Enrollment(), Authority: authority, Fleet: db.Fleet(), Clock: c.clock, Logger: logger, HeartbeatEvery: time.Minute,
 		}),
 		Onboarding: attempts(c),
 		Inventory:  inventory.New(inventory.Config{Store: db.Inventory(), Clock: c.clock, Logger: logger}),
@@ -182,25 +186,6 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// noAuthority stands where NATS credentials would be signed; no test here gets that far.
-type noAuthority struct{}
-
-func (noAuthority) IssueCredential(string, string, time.Time) (enrollment.Credential, error) {
-	return enrollment.Credential{}, problem.New(problem.Unavailable, "no_authority", "No authority in this test.")
-}
-
-func (noAuthority) NewChallenge(now time.Time) (string, time.Time, error) {
-	return "challenge", now.Add(time.Minute), nil
-}
-
-func (noAuthority) CheckChallenge(string, time.Time) error {
-	return problem.New(problem.Unauthenticated, "challenge_unknown", "Not a challenge of this console.")
-}
-
-func (noAuthority) VerifyProof(string, string, []byte) error {
-	return problem.New(problem.Unauthenticated, "proof_invalid", "The proof does not verify.")
 }
 
 type noRevoker struct{}

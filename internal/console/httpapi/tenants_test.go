@@ -48,6 +48,23 @@ func TestRecordingTwice(t *testing.T) {
 	}
 }
 
+// The status has both tracks from the start: that of live access is not available and has no gates (X-53).
+func TestStatusHasBothTracks(t *testing.T) {
+	c := newConsoleWith(t, realAttempts)
+	root := c.token(c.admin.UserID, 0)
+	_, recorded := c.call(root, http.MethodPost, "/api/v1/clients/"+c.acme.ID+"/cluster-onboarding", `{"environmentID":"`+c.prod.ID+`","displayName":"Halden Prod"}`)
+	attempt := as[string](as[map[string]any](recorded["onboarding"])["id"])
+
+	res, status := c.call(root, http.MethodGet, "/api/v1/cluster-onboarding/"+attempt+"/status", "")
+	inventory, live := as[map[string]any](status["inventory"]), as[map[string]any](status["access"])
+	if gates := as[[]any](inventory["gates"]); res.StatusCode != http.StatusOK || inventory["available"] != true || len(gates) != 4 {
+		t.Errorf("inventory: %d %v", res.StatusCode, inventory)
+	}
+	if gates, there := live["gates"].([]any); live["available"] != false || live["done"] != false || !there || len(gates) != 0 {
+		t.Errorf("access: %v", live)
+	}
+}
+
 // place is an environment whose every name, and all that it holds, bears its mark.
 type place struct {
 	scope access.Scope

@@ -83,9 +83,6 @@ func Manifest(p Params) (Command, error) {
 	)}, nil
 }
 
-// Logs is the command that shows whether the agent enrols and collects (B-55).
-func Logs() string { return "kubectl -n " + namespace + " logs " + deployment }
-
 func (p Params) check() error {
 	if err := CheckName(p.ClusterName); err != nil {
 		return fmt.Errorf("cluster name %q: %w", p.ClusterName, err)

@@ -33,3 +33,19 @@ func TestARefusedStrangerIsNotedForAnHour(t *testing.T) {
 		}
 	}
 }
+
+// Where no collector ever sent a heartbeat, the newest sets the deadline: a replica that has just come
+// gets its whole window.
+func TestTheNewestReplicaSetsTheDeadline(t *testing.T) {
+	for enrolled, want := range map[time.Duration]State{HeartbeatWindow - time.Second: Waiting, HeartbeatWindow: Failed} {
+		f := facts(func(f *Facts) {
+			f.Cluster.Value = nil
+			silent := &f.Collectors.Value[0]
+			silent.HeartbeatAt, silent.PresenceAt = time.Time{}, time.Time{}
+			f.Collectors.Value = append(f.Collectors.Value, Collector{Name: "halden-prod-1", Slug: "halden-prod", EnrolledAt: noon.Add(-enrolled)})
+		})
+		if g := Inventory(f, noon).Gates[2]; g.State != want {
+			t.Errorf("newest enrolled %s ago: %s, want %s: %s", enrolled, g.State, want, g.Sentence)
+		}
+	}
+}

@@ -212,6 +212,14 @@ func stories() []story {
 		{"rebuilt cluster, reported by another agent", func(f *Facts) {
 			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "agent-1", Ours: true, FirstSeenAt: noon.Add(-time.Minute), SeenAt: noon.Add(-time.Minute)}
 		}},
+		{"another cluster, reported by an agent of another install", func(f *Facts) {
+			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "somebody-else", FirstSeenAt: noon.Add(-time.Minute), SeenAt: noon.Add(-time.Minute)}
+		}},
+		{"rebuilt cluster, before the first heartbeat", func(f *Facts) {
+			c := &f.Collectors.Value[0]
+			c.EnrolledAt, c.HeartbeatAt, c.PresenceAt = noon.Add(-time.Minute), time.Time{}, time.Time{}
+			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "halden-prod", Ours: true, FirstSeenAt: noon.Add(-time.Second), SeenAt: noon.Add(-time.Second)}
+		}},
 		{"two clusters run", func(f *Facts) {
 			f.Cluster.Value.Conflict = Conflict{UID: "uid-2", Sender: "agent-1", Ours: true, FirstSeenAt: noon.Add(-time.Hour), SeenAt: noon.Add(-3 * time.Minute)}
 		}},

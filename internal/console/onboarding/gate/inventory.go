@@ -90,6 +90,9 @@ func inventoryOwner(f Facts, gates []Gate) string {
 			}
 			return fmt.Sprintf("The next step is with whoever runs the install in the cluster: gate %d says what to do.", g.Number)
 		case Waiting:
+			if slices.ContainsFunc(gates, func(g Gate) bool { return g.State == Failed }) {
+				continue // a conflict of identity fails gate 4 while gate 3 waits
+			}
 			if g.Number == 2 {
 				return "The next step is with whoever runs the install command against the cluster."
 			}
