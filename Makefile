@@ -94,6 +94,10 @@ fuzz: ## Fuzz every target for FUZZ_TIME (default 1m) each.
 kill: ## Kill programs KILLS times (default 200; SEED repeats a run) and count what is stored; near 10 minutes.
 	go test -count=1 -v -timeout 30m ./test/kills -kills $${KILLS:-200} -seed $${SEED:-0}
 
+.PHONY: load
+load: ## 500 agents on each database, for five minutes, and a restart under them; near 20 minutes.
+	go test -count=1 -v -timeout 40m ./test/load -agents 500 -attempts 1000 -sync 1m -heartbeat 30s -steady 5m
+
 .PHONY: bench
 bench: ## The benchmarks behind docs/benchmarks.md.
 	go test -run '^$$' -bench . -benchmem ./...

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 )
 
 // eagerly is GOGC of the consoles, so that little has to be allocated before garbage is collected.
@@ -50,28 +48,10 @@ func (s *scene) usage() usage {
 }
 
 func (s *scene) measure(ctx context.Context) (usage, error) {
-	token, err := s.console.APIToken(ctx)
-	if err != nil {
-		return usage{}, err
-	}
-	status, body, err := s.console.API(token).Send(ctx, http.MethodGet, "/metrics", nil, http.NoBody)
-	if err != nil || status != http.StatusOK {
-		return usage{}, fmt.Errorf("metrics: status %d, %w", status, err)
-	}
-	var u usage
-	for line := range strings.Lines(body) {
-		for name, value := range map[string]*float64{
-			"go_goroutines ": &u.goroutines, "process_open_fds ": &u.files, "go_memstats_heap_alloc_bytes ": &u.heap,
-			"go_gc_duration_seconds_count ": &u.collections,
-		} {
-			if rest, ok := strings.CutPrefix(line, name); ok {
-				if _, err := fmt.Sscan(rest, value); err != nil {
-					return usage{}, fmt.Errorf("metric %s: %w", line, err)
-				}
-			}
-		}
-	}
-	return u, nil
+	m, err := s.console.Metrics(ctx)
+	return usage{
+		goroutines: m["go_goroutines"], files: m["process_open_fds"], heap: m["go_memstats_heap_alloc_bytes"], collections: m["go_gc_duration_seconds_count"],
+	}, err
 }
 
 // leave ends the agents, and waits until the console holds no more than before.

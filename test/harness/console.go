@@ -14,6 +14,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -288,6 +289,31 @@ func (c *Console) adminAPI(ctx context.Context) (*API, error) {
 	}
 	c.admin = c.API(minted.Token)
 	return c.admin, nil
+}
+
+// Metrics reads what the console says of itself, as the administrator: by name, with the labels as they are
+// written.
+func (c *Console) Metrics(ctx context.Context) (map[string]float64, error) {
+	token, err := c.APIToken(ctx)
+	if err != nil {
+		return nil, err
+	}
+	status, text, err := c.API(token).Send(ctx, http.MethodGet, "/metrics", nil, http.NoBody)
+	if err != nil || status != http.StatusOK {
+		return nil, fmt.Errorf("metrics: status %d, %w", status, err)
+	}
+	metrics := map[string]float64{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		cut := strings.LastIndexByte(line, ' ')
+		if cut < 0 || line[0] == '#' {
+			continue
+		}
+		if metrics[line[:cut]], err = strconv.ParseFloat(line[cut+1:], 64); err != nil {
+			return nil, fmt.Errorf("metric %s: %w", line, err)
+		}
+	}
+	return metrics, nil
 }
 
 // Login is [SignIn] at this console.

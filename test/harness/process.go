@@ -249,6 +249,20 @@ func (p *Process) PeakMemory() (int64, error) {
 	return kib << 10, nil
 }
 
+// Written is how many bytes the process caused to be written to disks so far (write_bytes of proc(5)).
+func (p *Process) Written() (int64, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", p.PID()))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(content), "\nwrite_bytes:")
+	var n int64
+	if _, err := fmt.Sscanf(rest, "%d", &n); err != nil {
+		return 0, fmt.Errorf("bytes written by %s: %w", p.name, err)
+	}
+	return n, nil
+}
+
 // Kill ends the process by SIGKILL and waits until it is gone. Its exit status is
 // not an error.
 func (p *Process) Kill() error {

@@ -27,8 +27,8 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Buckets: prometheus.ExponentialBuckets(0.001, 3, 11),
 		}, []string{"kind"}),
 		lag: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: "proxima_console", Subsystem: "ingest", Name: "lag_seconds", Help: "How long an inventory waited in NATS.",
-			Buckets: prometheus.ExponentialBuckets(0.01, 4, 11),
+			Namespace: "proxima_console", Subsystem: "ingest", Name: "lag_seconds", Help: "From an inventory's arrival in NATS until it is stored, or dropped.",
+			Buckets: prometheus.ExponentialBuckets(0.005, 1.6, 26),
 		}),
 	}
 	return m, errors.Join(r.Register(m.received), r.Register(m.dropped), r.Register(m.malformed), r.Register(m.failed), r.Register(m.seconds), r.Register(m.lag))

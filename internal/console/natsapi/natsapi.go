@@ -241,7 +241,6 @@ func (s *Server) takeInventory(ctx context.Context, stream jetstream.Stream, m j
 	s.metrics.received.WithLabelValues(kind).Inc()
 	agentID, known := wire.AgentOf(m.Subject())
 	delivered, lag := s.lag(ctx, stream, m)
-	s.metrics.lag.Observe(lag.Seconds())
 	if !known {
 		s.metrics.dropped.WithLabelValues(kind).Inc()
 		s.settle(ctx, agentID, m.Term())
@@ -286,6 +285,7 @@ func (s *Server) receive(ctx context.Context, d delivery, limit time.Duration, f
 func (s *Server) finish(ctx context.Context, d delivery, err error) {
 	switch {
 	case err == nil:
+		s.metrics.lag.Observe(s.Clock.Now().Sub(d.receivedAt).Seconds())
 		s.settle(ctx, d.agentID, d.message.Ack())
 	case errors.Is(err, wire.ErrMalformed):
 		s.metrics.malformed.WithLabelValues("inventory").Inc()
