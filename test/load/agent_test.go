@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -48,7 +49,6 @@ type agent struct {
 	mu     sync.Mutex
 	epoch  int64
 	stored int64 // the newest sync that is in the stream
-	bytes  int64 // of it
 }
 
 // intervals are how often an agent says what.
@@ -142,7 +142,8 @@ func publish(nc *nats.Conn, subject string, message any) {
 	}
 }
 
-// syncs publishes inventory after inventory, each with what changed since. One that fails is tried again soon.
+// syncs publishes inventory after inventory, each with what changed since. One that fails is tried again soon. The
+// second comes at any part of the interval: agents all enrolled at once, and clusters do not.
 func (a *agent) syncs(ctx context.Context) {
 	for number := int64(1); ; {
 		nc, err := a.link.Await(ctx)
@@ -152,9 +153,12 @@ func (a *agent) syncs(ctx context.Context) {
 		began := time.Now()
 		wait := tryAgain
 		if err := a.sync(context.WithoutCancel(ctx), nc, number); err == nil {
+			wait = a.every.sync - time.Since(began)
+			if number == 1 {
+				wait = rand.N(a.every.sync)
+			}
 			number++
 			a.cluster.change()
-			wait = a.every.sync - time.Since(began)
 		} else {
 			a.failures.Add(1)
 		}
@@ -205,7 +209,7 @@ func (a *agent) sync(ctx context.Context, nc *nats.Conn, number int64) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.epoch, a.stored, a.bytes = epoch, number, int64(len(payload))
+	a.epoch, a.stored = epoch, number
 	return nil
 }
 
@@ -228,11 +232,11 @@ func (a *agent) askEpoch(ctx context.Context, nc *nats.Conn) (int64, error) {
 	return reply.Epoch, nil
 }
 
-// newest is the place of the newest inventory that is in the stream, and its size in bytes.
-func (a *agent) newest() (epoch, number, bytes int64) {
+// newest is the place of the newest inventory that is in the stream.
+func (a *agent) newest() (epoch, number int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.epoch, a.stored, a.bytes
+	return a.epoch, a.stored
 }
 
 // from names the address as a reverse proxy would: an agent each, and not all within the rate of one.
