@@ -41,9 +41,8 @@ type Config struct {
 	AdminEmail    string        `name:"admin-email" env:"PROXIMA_ADMIN_EMAIL" group:"First start" default:"admin@localhost" help:"E-mail address of the first administrator, made where there is no user yet."`
 	AdminPassword config.Secret `name:"admin-password" env:"PROXIMA_ADMIN_PASSWORD" group:"First start" help:"Password of the first administrator, 12 characters or more. Empty: one is made and printed once."`
 
-	SyncInterval      time.Duration `name:"sync-interval" env:"PROXIMA_K8S_SYNC_INTERVAL" group:"Clusters" default:"5m" help:"Time between two full syncs that the gates reckon with, 1s to 24h. Set the same on cluster agents."`
-	HeartbeatInterval time.Duration `name:"heartbeat-interval" env:"PROXIMA_HEARTBEAT_INTERVAL" group:"Clusters" default:"30s" help:"Time between two heartbeats that enrolment answers name, 1s to 2m. Agents keep to a setting of their own of the same name."`
-	ImageRegistry     string        `name:"image-registry" env:"PROXIMA_IMAGE_REGISTRY" group:"Clusters" default:"registry.prxm.uz/proxima" help:"Registry and path of the agents' images in the manifests that console serves."`
+	SyncInterval  time.Duration `name:"sync-interval" env:"PROXIMA_K8S_SYNC_INTERVAL" group:"Clusters" default:"5m" help:"Time between two full syncs that the gates reckon with, 1s to 24h. Set the same on cluster agents."`
+	ImageRegistry string        `name:"image-registry" env:"PROXIMA_IMAGE_REGISTRY" group:"Clusters" default:"registry.prxm.uz/proxima" help:"Registry and path of the agents' images in the manifests that console serves."`
 
 	LogLevel  string `name:"log-level" env:"PROXIMA_LOG_LEVEL" group:"Operation" enum:"debug,info,warn,error" default:"info" help:"Least severity that is logged."`
 	LogFormat string `name:"log-format" env:"PROXIMA_LOG_FORMAT" group:"Operation" enum:"text,json" default:"text" help:"Form of log lines."`
@@ -54,7 +53,6 @@ type Config struct {
 func (c *Config) Validate() error {
 	errs := []error{
 		config.Within("PROXIMA_K8S_SYNC_INTERVAL", c.SyncInterval, time.Second, 24*time.Hour),
-		config.Within("PROXIMA_HEARTBEAT_INTERVAL", c.HeartbeatInterval, time.Second, 2*time.Minute),
 		config.Within("PROXIMA_CREDENTIAL_TTL", c.CredentialTTL, 10*time.Second, 30*24*time.Hour),
 		config.Within("PROXIMA_NATS_PORT", c.NATSPort, 0, 65535),
 		c.validateAddresses(),

@@ -253,7 +253,7 @@ func (s *console) assemble() error {
 	s.fleet = fleet.New(fleet.Config{Store: db.Fleet(), Revoker: s.nats, Clock: s.clock, Logger: s.log})
 	s.enrollment = enrollment.New(enrollment.Config{
 		Store: db.Enrollment(), Authority: s.authority, Fleet: db.Fleet(), Clock: s.clock, Logger: s.log,
-		NATSURLs: s.cfg.agentNATSURLs(s.publicURL, natsPort), NATSCA: s.natsCA, HeartbeatEvery: s.cfg.HeartbeatInterval,
+		NATSURLs: s.cfg.agentNATSURLs(s.publicURL, natsPort), NATSCA: s.natsCA,
 	})
 	s.inventory = inventory.New(inventory.Config{Store: db.Inventory(), Agents: db.Fleet(), Clock: s.clock, Logger: s.log, Observer: observer})
 	s.onboarding = onboarding.New(onboarding.Config{

@@ -170,7 +170,7 @@ func (d *demo) startConsole(ctx context.Context, product harness.Product, fail c
 		d.console, err = harness.StartConsole(ctx, harness.ConsoleOptions{
 			Program: product.Console, Log: d.out,
 			Env: map[string]string{
-				"PROXIMA_ADMIN_PASSWORD": rand.Text(), "PROXIMA_K8S_SYNC_INTERVAL": syncInterval, "PROXIMA_HEARTBEAT_INTERVAL": heartbeatInterval,
+				"PROXIMA_ADMIN_PASSWORD": rand.Text(), "PROXIMA_K8S_SYNC_INTERVAL": syncInterval,
 			},
 		})
 		return err

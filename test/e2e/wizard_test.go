@@ -28,9 +28,9 @@ func engines() []engine {
 	}
 }
 
-// settings are those of every console here: intervals that a test can wait for.
+// settings are those of every console here: an interval that a test can wait for.
 func settings() map[string]string {
-	return map[string]string{"PROXIMA_K8S_SYNC_INTERVAL": "5s", "PROXIMA_HEARTBEAT_INTERVAL": "2s"}
+	return map[string]string{"PROXIMA_K8S_SYNC_INTERVAL": "5s"}
 }
 
 // startExternal starts console beside PostgreSQL and a NATS server that nats-setup configured.

@@ -63,7 +63,7 @@ type scene struct {
 
 // settings make waits short. Console judges by its own interval of syncs.
 func settings() map[string]string {
-	return map[string]string{"PROXIMA_K8S_SYNC_INTERVAL": "5s", "PROXIMA_HEARTBEAT_INTERVAL": "2s"}
+	return map[string]string{"PROXIMA_K8S_SYNC_INTERVAL": "5s"}
 }
 
 func rows() []row {
@@ -228,6 +228,7 @@ func (s *scene) agent(change map[string]string) *harness.Agent {
 // options are those of a collector of the attempt, with some variables changed.
 func (s *scene) options(change map[string]string) harness.AgentOptions {
 	env := settings()
+	env["PROXIMA_HEARTBEAT_INTERVAL"] = "2s"
 	maps.Copy(env, change)
 	return s.plane.DirectAgent(s.console, s.recorded, env)
 }

@@ -81,16 +81,17 @@ type house struct {
 	ledger  ledger
 }
 
-// intervals are console's and the agents'.
+// syncInterval is console's and the agents'.
+const syncInterval = "1s"
+
+// intervals are the agents'.
 func intervals() map[string]string {
-	return map[string]string{"PROXIMA_K8S_SYNC_INTERVAL": "1s", "PROXIMA_HEARTBEAT_INTERVAL": "1s"}
+	return map[string]string{"PROXIMA_K8S_SYNC_INTERVAL": syncInterval, "PROXIMA_HEARTBEAT_INTERVAL": "1s"}
 }
 
 // settings are console's; the test is the reverse proxy.
 func settings() map[string]string {
-	env := intervals()
-	env["PROXIMA_TRUSTED_PROXIES"] = "127.0.0.1"
-	return env
+	return map[string]string{"PROXIMA_K8S_SYNC_INTERVAL": syncInterval, "PROXIMA_TRUSTED_PROXIES": "127.0.0.1"}
 }
 
 // embedded is a console with SQLite and its own NATS.

@@ -355,14 +355,13 @@ type EnrollRequest struct {
 
 // EnrollResponse defines model for EnrollResponse.
 type EnrollResponse struct {
-	AgentID          string     `json:"agentID"`
-	ClientID         string     `json:"clientID"`
-	ClusterSlug      string     `json:"clusterSlug"`
-	Credential       Credential `json:"credential"`
-	EnvironmentID    string     `json:"environmentID"`
-	EnvironmentName  string     `json:"environmentName"`
-	HeartbeatSeconds int        `json:"heartbeatSeconds"`
-	Name             string     `json:"name"`
+	AgentID         string     `json:"agentID"`
+	ClientID        string     `json:"clientID"`
+	ClusterSlug     string     `json:"clusterSlug"`
+	Credential      Credential `json:"credential"`
+	EnvironmentID   string     `json:"environmentID"`
+	EnvironmentName string     `json:"environmentName"`
+	Name            string     `json:"name"`
 
 	// NatsCA PEM of the CA behind the NATS addresses where it is not a public one.
 	NatsCA *string `json:"natsCA,omitempty"`

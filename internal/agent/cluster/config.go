@@ -42,7 +42,7 @@ type Config struct {
 	ExcludeNamespaces config.List   `name:"exclude-namespaces" env:"PROXIMA_K8S_EXCLUDE_NAMESPACES" group:"Collection" help:"Namespaces of which nothing is collected, separated by commas."`
 	Kubeconfig        string        `name:"kubeconfig" env:"PROXIMA_KUBECONFIG,KUBECONFIG" group:"Collection" help:"Kubeconfig for a run outside of the cluster. Empty: the pod's service account."`
 
-	HeartbeatInterval time.Duration   `name:"heartbeat-interval" env:"PROXIMA_HEARTBEAT_INTERVAL" group:"Connection" default:"30s" help:"Time between two heartbeats of the leader, 1s to 10m."`
+	HeartbeatInterval time.Duration   `name:"heartbeat-interval" env:"PROXIMA_HEARTBEAT_INTERVAL" group:"Connection" default:"30s" help:"Time between two heartbeats of the leader, 1s to 2m."`
 	NATSURL           config.NATSURLs `name:"nats-url" env:"PROXIMA_NATS_URL" group:"Connection" help:"NATS addresses in order of preference, instead of those that console hands over."`
 	NATSCAFile        string          `name:"nats-ca-file" env:"PROXIMA_NATS_CA_FILE" group:"Connection" help:"PEM file of the CA behind NATS, beside the system's."`
 	CAFile            string          `name:"ca-file" env:"PROXIMA_CA_FILE" group:"Connection" help:"PEM file of a CA to trust for console and NATS alike, beside the system's."`
@@ -60,7 +60,7 @@ func (c *Config) Validate() error {
 	errs := []error{
 		config.Within("PROXIMA_K8S_POD_LIMIT", c.PodLimit, 1, 100_000),
 		config.Within("PROXIMA_K8S_SYNC_INTERVAL", c.SyncInterval, time.Second, 24*time.Hour),
-		config.Within("PROXIMA_HEARTBEAT_INTERVAL", c.HeartbeatInterval, time.Second, 10*time.Minute),
+		heartbeatBound(c.HeartbeatInterval),
 	}
 	if c.ClusterSlug != "" && !slug.Valid(c.ClusterSlug) {
 		errs = append(errs, fmt.Errorf("PROXIMA_CLUSTER_SLUG is %q; it must be 1 to 63 characters of a-z, 0-9 and hyphen, without a hyphen at the ends: copy it from the wizard", c.ClusterSlug))
@@ -69,6 +69,17 @@ func (c *Config) Validate() error {
 		errs = append(errs, errors.New("POD_NAME is set and POD_NAMESPACE is not; set both by the downward API, or neither"))
 	}
 	return errors.Join(errs...)
+}
+
+// longestHeartbeat lets two heartbeats fall into the 5 minutes after which console calls an agent silent
+// (A-55), so that one that is lost is no fault.
+const longestHeartbeat = 2 * time.Minute
+
+func heartbeatBound(interval time.Duration) error {
+	if err := config.Within("PROXIMA_HEARTBEAT_INTERVAL", interval, time.Second, longestHeartbeat); err != nil {
+		return fmt.Errorf("%w, so that two heartbeats fall into the 5 minutes after which Console calls an agent silent; without it, it is 30s", err)
+	}
+	return nil
 }
 
 // elects reports whether replicas elect a leader (B-75).

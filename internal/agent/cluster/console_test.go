@@ -228,7 +228,7 @@ func (c *console) enroll(w http.ResponseWriter, r *http.Request) {
 	}
 	c.answer(w, 200, client.EnrollResponse{
 		AgentID: id, ClientID: "cl", EnvironmentID: "env", EnvironmentName: "Production", Name: body.Name, ClusterSlug: *body.ClusterSlug,
-		Resumed: resumed, Credential: c.credential(body.PublicKey, id), NatsURLs: []string{c.nats.ClientURL()}, HeartbeatSeconds: 30,
+		Resumed: resumed, Credential: c.credential(body.PublicKey, id), NatsURLs: []string{c.nats.ClientURL()},
 	})
 }
 

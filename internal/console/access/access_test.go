@@ -35,9 +35,18 @@ func (r *recording) InsertAPIToken(ctx context.Context, t access.APIToken, hash 
 	return r.Store.InsertAPIToken(ctx, t, hash, e)
 }
 
-func (r *recording) RevokeAPIToken(ctx context.Context, userID, id string, at time.Time, e audit.Event) error {
-	r.events = append(r.events, e.Action+" "+e.ResourceID)
-	return r.Store.RevokeAPIToken(ctx, userID, id, at, e)
+func (r *recording) InTx(ctx context.Context, f func(access.Tx) error) error {
+	return r.Store.InTx(ctx, func(tx access.Tx) error { return f(recordingTx{tx, r}) })
+}
+
+type recordingTx struct {
+	access.Tx
+	of *recording
+}
+
+func (t recordingTx) AppendAudit(ctx context.Context, e audit.Event) error {
+	t.of.events = append(t.of.events, e.Action+" "+e.ResourceID)
+	return t.Tx.AppendAudit(ctx, e)
 }
 
 type house struct {

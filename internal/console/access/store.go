@@ -39,8 +39,21 @@ type Session struct {
 	ExpiresAt time.Time
 }
 
+// Tx is what ending an API token needs of a transaction.
+type Tx interface {
+	audit.Tx
+
+	// APITokens lists the tokens of a user, newest first.
+	APITokens(ctx context.Context, userID string) ([]APIToken, error)
+	// RevokeAPIToken ends a token; a second time keeps the time of the first.
+	RevokeAPIToken(ctx context.Context, userID, id string, at time.Time) error
+}
+
 // Store is what this package needs of the database.
 type Store interface {
+	// InTx runs f in one serializable transaction, and may run it again.
+	InTx(ctx context.Context, f func(Tx) error) error
+
 	// AccountByEmail finds a user by the folded e-mail address.
 	AccountByEmail(ctx context.Context, folded string) (Account, error)
 	// Account answers ErrNotFound where there is none.
@@ -54,8 +67,6 @@ type Store interface {
 	APITokenByHash(ctx context.Context, hash []byte) (APIToken, error)
 	// APITokens lists the tokens of a user, newest first.
 	APITokens(ctx context.Context, userID string) ([]APIToken, error)
-	// RevokeAPIToken ends a token with the event of it; ErrNotFound where the user has no such token.
-	RevokeAPIToken(ctx context.Context, userID, id string, at time.Time, e audit.Event) error
 	// TouchAPIToken records a use; called at most once a minute for a token.
 	TouchAPIToken(ctx context.Context, id string, at time.Time) error
 

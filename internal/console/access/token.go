@@ -81,25 +81,38 @@ func (s *Service) RevokeAPIToken(ctx context.Context, p Principal, tokenID strin
 	if p.UserID == "" {
 		return ErrUnauthenticated()
 	}
-	held, err := s.store.APITokens(ctx, p.UserID)
-	if err != nil {
-		return fmt.Errorf("list API tokens: %w", err)
-	}
-	i := slices.IndexFunc(held, func(t APIToken) bool { return t.ID == tokenID })
-	if i < 0 {
+	err := s.store.InTx(ctx, func(tx Tx) error {
+		return EndAPIToken(ctx, tx, p, Account{UserID: p.UserID, Email: p.Email}, tokenID, s.clock.Now())
+	})
+	if errors.Is(err, ErrNotFound) {
 		return problem.New(problem.NotFound, "not_found", "You have no API token "+tokenID+".").
 			WithCure("List your tokens and take the id from there; another person's are below that person.")
 	}
-	if !held[i].RevokedAt.IsZero() {
-		return nil
-	}
-	now := s.clock.Now()
-	e := p.Did(now, "api_token_revoked").On("api_token", tokenID, held[i].Name).With("user", p.Email).With("prefix", held[i].Prefix)
-	if err := s.store.RevokeAPIToken(ctx, p.UserID, tokenID, now, e); err != nil {
+	if err != nil {
 		return fmt.Errorf("revoke API token %s: %w", tokenID, err)
 	}
-	s.logger.InfoContext(ctx, "api token revoked", "user", p.UserID, "api_token", tokenID)
 	return nil
+}
+
+// EndAPIToken revokes a token of the owner in p's name. One that was revoked before stays as it is, and
+// leaves no second event; ErrNotFound where the owner has no such token.
+func EndAPIToken(ctx context.Context, tx Tx, p Principal, owner Account, tokenID string, now time.Time) error {
+	held, err := tx.APITokens(ctx, owner.UserID)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(held, func(t APIToken) bool { return t.ID == tokenID })
+	if i < 0 {
+		return ErrNotFound
+	}
+	t := held[i]
+	if !t.RevokedAt.IsZero() {
+		return nil
+	}
+	if err := tx.RevokeAPIToken(ctx, owner.UserID, tokenID, now); err != nil {
+		return err
+	}
+	return tx.AppendAudit(ctx, p.Did(now, "api_token_revoked").On("api_token", t.ID, t.Name).With("user", owner.Email).With("prefix", t.Prefix))
 }
 
 // PrincipalOfToken answers who a plain API token acts as. Unknown, expired and revoked tokens, and

@@ -53,7 +53,7 @@ func atDesks(t *testing.T, f func(*testing.T, *desk)) {
 		f(t, &desk{
 			Service: enrollment.New(enrollment.Config{
 				Store: db.Enrollment(), Authority: authority, Fleet: db.Fleet(), Clock: c, Logger: slog.New(slog.DiscardHandler),
-				NATSURLs: []string{"tls://console.example:4222", "wss://console.example/nats"}, NATSCA: "a certificate", HeartbeatEvery: 30 * time.Second,
+				NATSURLs: []string{"tls://console.example:4222", "wss://console.example/nats"}, NATSCA: "a certificate",
 			}),
 			t: t, db: db, clock: c,
 		})

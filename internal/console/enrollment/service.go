@@ -52,8 +52,6 @@ type Config struct {
 	// NATSURLs are handed to agents in order of preference; NATSCA is the PEM behind them, or "".
 	NATSURLs []string
 	NATSCA   string
-	// HeartbeatEvery is told to agents, which may override it.
-	HeartbeatEvery time.Duration
 }
 
 // FleetStore is what renewal needs of the stored agents.
@@ -88,11 +86,10 @@ type Response struct {
 	Agent           fleet.Agent
 	EnvironmentName string
 	// Resumed means that the same key enrolled before, and got the same identity back.
-	Resumed          bool
-	Credential       Credential
-	NATSURLs         []string
-	NATSCA           string
-	HeartbeatSeconds int
+	Resumed    bool
+	Credential Credential
+	NATSURLs   []string
+	NATSCA     string
 }
 
 // FindingsPost is a self-check as an agent sends it.
@@ -253,7 +250,7 @@ func (s *Service) admit(ctx context.Context, hash []byte, req Request, remoteAdd
 	if _, resp.EnvironmentName, err = s.Store.Environment(ctx, resp.Agent.EnvironmentID); err != nil {
 		return Response{}, fmt.Errorf("read the environment: %w", err)
 	}
-	resp.NATSURLs, resp.NATSCA, resp.HeartbeatSeconds = s.NATSURLs, s.NATSCA, int(s.HeartbeatEvery/time.Second)
+	resp.NATSURLs, resp.NATSCA = s.NATSURLs, s.NATSCA
 	return resp, nil
 }
 

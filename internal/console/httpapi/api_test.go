@@ -89,7 +89,7 @@ func newConsoleWith(t testing.TB, attempts func(*console) httpapi.Onboarding) *c
 	api, err := httpapi.New(httpapi.Config{
 		Access: c.access, Sessions: c.sessions, Tenancy: c.tenancy,
 		Enrollment: enrollment.New(enrollment.Config{
-			Store: db.Enrollment(), Authority: authority, Fleet: db.Fleet(), Clock: c.clock, Logger: logger, HeartbeatEvery: time.Minute,
+			Store: db.Enrollment(), Authority: authority, Fleet: db.Fleet(), Clock: c.clock, Logger: logger,
 		}),
 		Onboarding: attempts(c),
 		Inventory:  inventory.New(inventory.Config{Store: db.Inventory(), Clock: c.clock, Logger: logger}),

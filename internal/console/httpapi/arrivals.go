@@ -34,7 +34,7 @@ func (s *server) EnrollAgent(ctx context.Context, r api.EnrollAgentRequestObject
 	return api.EnrollAgent200JSONResponse{
 		AgentID: e.Agent.ID, ClientID: e.Agent.ClientID, EnvironmentID: e.Agent.EnvironmentID, EnvironmentName: e.EnvironmentName,
 		Name: e.Agent.Name, ClusterSlug: e.Agent.ClusterSlug, Resumed: e.Resumed, Credential: credential(e.Credential),
-		NatsURLs: each(e.NATSURLs, same), NatsCA: text(e.NATSCA), HeartbeatSeconds: e.HeartbeatSeconds,
+		NatsURLs: each(e.NATSURLs, same), NatsCA: text(e.NATSCA),
 	}, nil
 }
 

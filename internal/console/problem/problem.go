@@ -61,7 +61,7 @@ type Error struct {
 	Message string
 	Cure    string
 	Field   string
-	// RetryAfterSeconds is set with TooMany.
+	// RetryAfterSeconds is set with TooMany, and with Unavailable where that is expected to pass.
 	RetryAfterSeconds int
 	// Err is the cause; it is logged and never shown.
 	Err error

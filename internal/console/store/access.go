@@ -60,6 +60,10 @@ func apiTokenFrom(t sqlgen.ApiToken) access.APIToken {
 	}
 }
 
+func (s accessStore) InTx(ctx context.Context, f func(access.Tx) error) error {
+	return s.db.inTx(ctx, func(t *tx) error { return f(t) })
+}
+
 // InsertAPIToken answers ErrNotFound where the user is not there.
 func (s accessStore) InsertAPIToken(ctx context.Context, token access.APIToken, hash []byte, e audit.Event) error {
 	return s.db.inTx(ctx, func(t *tx) error {
@@ -87,16 +91,6 @@ func (s accessStore) APITokens(ctx context.Context, userID string) ([]access.API
 func (r reads) APITokens(ctx context.Context, userID string) ([]access.APIToken, error) {
 	found, err := r.q.APITokens(ctx, userID)
 	return each(found, apiTokenFrom), accessErrors().translate(err, "API tokens of "+userID)
-}
-
-func (s accessStore) RevokeAPIToken(ctx context.Context, userID, id string, at time.Time, e audit.Event) error {
-	return s.db.inTx(ctx, func(t *tx) error {
-		n, err := t.q.RevokeAPIToken(ctx, sqlgen.RevokeAPITokenParams{UserID: userID, ID: id, RevokedAt: dbtype.At(at)})
-		if err := accessErrors().changed(n, err, "revoke API token "+id); err != nil {
-			return err
-		}
-		return t.AppendAudit(ctx, e)
-	})
 }
 
 func (s accessStore) TouchAPIToken(ctx context.Context, id string, at time.Time) error {

@@ -80,7 +80,7 @@ func (s sentinels) translate(err error, what string) error {
 	}
 	switch {
 	case sentinel == nil:
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", what, unavailable(err))
 	case errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("%s: %w", what, sentinel)
 	default:

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -45,6 +48,22 @@ const (
 	pgRestrict      = "23001"
 	pgCheck         = "23514"
 )
+
+// pgDown tells of a connection that cannot be made or broke, of a server that starts, stops or has run out
+// of something, and of one that takes no writes. Classes 08, 53 and 58 are of connections, of resources
+// and of the server's system.
+func pgDown(err error) bool {
+	if code, ok := pgCode(err); ok {
+		switch code {
+		case "57P01", "57P02", "57P03", "25006":
+			return true
+		}
+		return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "53") || strings.HasPrefix(code, "58")
+	}
+	_, network := errors.AsType[net.Error](err)
+	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	return network || connecting || pgconn.SafeToRetry(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
 
 func pgCode(err error) (string, bool) {
 	var e *pgconn.PgError

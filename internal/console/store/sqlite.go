@@ -67,6 +67,11 @@ func sqliteName(path, more string) string {
 // Result codes of SQLite; the extended ones hold the basic one in their low byte.
 const (
 	sqliteBusy             = 5
+	sqliteLocked           = 6
+	sqliteReadOnly         = 8
+	sqliteInputOutput      = 10
+	sqliteFull             = 13
+	sqliteCannotOpen       = 14
 	sqliteCheck            = 275
 	sqliteForeignKey       = 787
 	sqlitePrimaryKey       = 1555
@@ -74,6 +79,16 @@ const (
 	sqliteTriggerForeign   = 1811 // what ON DELETE RESTRICT reports
 	sqliteBasicCodeBitmask = 0xff
 )
+
+// sqliteDown tells of a file that others hold for too long, or that the system does not let be read or
+// written now.
+func sqliteDown(code int) bool {
+	switch code & sqliteBasicCodeBitmask {
+	case sqliteBusy, sqliteLocked, sqliteReadOnly, sqliteInputOutput, sqliteFull, sqliteCannotOpen:
+		return true
+	}
+	return false
+}
 
 func sqliteCode(err error) (int, bool) {
 	var e *sqlite.Error

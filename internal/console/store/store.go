@@ -137,11 +137,11 @@ func (db *DB) inTx(ctx context.Context, f func(*tx) error) error {
 	for try := 1; ; try++ {
 		err := db.tryTx(ctx, f)
 		if err == nil || try == maxTries || !collided(err) {
-			return err
+			return unavailable(err)
 		}
 		db.logger.DebugContext(ctx, "transaction collided, trying again", "try", try, "error", err)
 		if wait := db.clock.Sleep(ctx, clock.Backoff(try, time.Millisecond, 100*time.Millisecond)); wait != nil {
-			return errors.Join(wait, err)
+			return errors.Join(wait, unavailable(err))
 		}
 	}
 }
@@ -175,10 +175,10 @@ func (db *DB) snapshot(ctx context.Context, f func(reads) error) error {
 	}
 	sqlTx, err := db.reader.BeginTx(ctx, options)
 	if err != nil {
-		return fmt.Errorf("begin reading: %w", err)
+		return fmt.Errorf("begin reading: %w", unavailable(err))
 	}
 	defer sqlTx.Rollback() // nothing was written: there is nothing to commit
-	return f(reads{q: db.read.WithTx(sqlTx), raw: sqlTx})
+	return unavailable(f(reads{q: db.read.WithTx(sqlTx), raw: sqlTx}))
 }
 
 // plain reads outside of any transaction.

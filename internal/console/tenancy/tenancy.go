@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"prxm.uz/proxima/internal/console/access"
-	"prxm.uz/proxima/internal/console/audit"
 )
 
 // Client is an organisation whose clusters are looked after.
@@ -58,7 +57,7 @@ type Assignment struct {
 // Tx is what this package needs of a transaction. Lookups answer ErrNotFound, inserts ErrTaken where a
 // unique name is held by another row.
 type Tx interface {
-	audit.Tx
+	access.Tx
 
 	// InsertClient answers ErrTaken where the name is held.
 	InsertClient(ctx context.Context, c Client) error
@@ -83,10 +82,6 @@ type Tx interface {
 	CountAdministrators(ctx context.Context) (int, error)
 	// DeleteSessionsOfUser signs the user out everywhere.
 	DeleteSessionsOfUser(ctx context.Context, userID string) error
-	// APITokens lists the API tokens of a user, newest first.
-	APITokens(ctx context.Context, userID string) ([]access.APIToken, error)
-	// RevokeAPIToken answers ErrNotFound where the user has no such token.
-	RevokeAPIToken(ctx context.Context, userID, id string, at time.Time) error
 	// RevokeAPITokensOfUser ends all that still work, and counts them.
 	RevokeAPITokensOfUser(ctx context.Context, userID string, at time.Time) (int, error)
 

@@ -2,9 +2,9 @@ package tenancy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/mail"
-	"slices"
 	"strconv"
 	"time"
 
@@ -174,23 +174,11 @@ func (s *Service) RevokeAPIToken(ctx context.Context, p access.Principal, userID
 		if err != nil {
 			return err
 		}
-		tokens, err := tx.APITokens(ctx, userID)
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(tokens, func(t access.APIToken) bool { return t.ID == tokenID })
-		if i < 0 {
+		err = access.EndAPIToken(ctx, tx, p, access.Account{UserID: u.ID, Email: u.Email}, tokenID, s.clock.Now())
+		if errors.Is(err, access.ErrNotFound) {
 			return ErrNotFound
 		}
-		t := tokens[i]
-		if !t.RevokedAt.IsZero() {
-			return nil
-		}
-		now := s.clock.Now()
-		if err := tx.RevokeAPIToken(ctx, userID, tokenID, now); err != nil {
-			return err
-		}
-		return tx.AppendAudit(ctx, p.Did(now, "api_token_revoked").On("api_token", t.ID, t.Name).With("user", u.Email).With("prefix", t.Prefix))
+		return err
 	})
 	return answer(err, fmt.Sprintf("API token %s of user %s", tokenID, userID), "apiTokenID")
 }

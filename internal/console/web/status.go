@@ -148,7 +148,7 @@ func (s *server) again(v *visit, shown statusData) (statusData, error) {
 			return page, nil
 		}
 	}
-	if _, ok := errors.AsType[*problem.Error](err); !ok && !errors.Is(err, context.Canceled) {
+	if p, ok := errors.AsType[*problem.Error](err); (!ok || p.Kind == problem.Unavailable) && !errors.Is(err, context.Canceled) {
 		s.Logger.WarnContext(v.ctx(), "status stream ended", "attempt", shown.Attempt.ID, "error", err)
 	}
 	return statusData{}, err
