@@ -137,6 +137,17 @@ func (c *Console) speakTLS(by *Authority, env map[string]string) error {
 	return nil
 }
 
+// From is a transport that names the address as a reverse proxy would, to a console that trusts loopback: agents
+// call from one each, as in the field, and not all within the rate of one.
+type From string
+
+// RoundTrip implements [http.RoundTripper].
+func (f From) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("X-Forwarded-For", string(f))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
 // API is the HTTP API as one principal sees it.
 type API struct {
 	// URL is the console's.

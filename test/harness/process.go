@@ -237,28 +237,22 @@ func (p *Process) Resume() error { return p.Signal(syscall.SIGCONT) }
 
 // PeakMemory is the most resident memory that the process had so far, in bytes (VmHWM of proc(5)).
 func (p *Process) PeakMemory() (int64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	var kib int64
-	if _, err := fmt.Sscanf(rest, "%d kB", &kib); err != nil {
-		return 0, fmt.Errorf("peak memory of %s: %w", p.name, err)
-	}
-	return kib << 10, nil
+	kib, err := p.accounted("status", "VmHWM")
+	return kib << 10, err
 }
 
 // Written is how many bytes the process caused to be written to disks so far (write_bytes of proc(5)).
-func (p *Process) Written() (int64, error) {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", p.PID()))
+func (p *Process) Written() (int64, error) { return p.accounted("io", "write_bytes") }
+
+// accounted reads a number that the kernel keeps of the process, by its name in a file of proc(5).
+func (p *Process) accounted(file, name string) (n int64, err error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.PID(), file))
 	if err != nil {
 		return 0, err
 	}
-	_, rest, _ := strings.Cut(string(content), "\nwrite_bytes:")
-	var n int64
-	if _, err := fmt.Sscanf(rest, "%d", &n); err != nil {
-		return 0, fmt.Errorf("bytes written by %s: %w", p.name, err)
+	_, rest, _ := strings.Cut("\n"+string(content), "\n"+name+":")
+	if _, err := fmt.Sscan(rest, &n); err != nil {
+		return 0, fmt.Errorf("%s of %s: %w", name, p.name, err)
 	}
 	return n, nil
 }

@@ -145,7 +145,7 @@ func (l *ledger) enroll(ctx context.Context, h *house, a attempt, name string) {
 
 // try enrolls. It is an error where console did not answer for it.
 func (i *identity) try(ctx context.Context, h *house) error {
-	client, err := enroll.New(h.console.URL, i.token, &http.Client{Transport: from(i.address)})
+	client, err := enroll.New(h.console.URL, i.token, &http.Client{Transport: harness.From(i.address)})
 	if err != nil {
 		return err
 	}
@@ -159,17 +159,6 @@ func (i *identity) try(ctx context.Context, h *house) error {
 	}
 	i.agentID = answer.AgentID
 	return nil
-}
-
-// from names the address as a reverse proxy would: an agent each, as in the field, and not all within the rate of
-// one.
-type from string
-
-// RoundTrip implements [http.RoundTripper].
-func (f from) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("X-Forwarded-For", string(f))
-	return http.DefaultTransport.RoundTrip(r)
 }
 
 // settle asks again for what was not answered for, with the same key and the same name: by then it is

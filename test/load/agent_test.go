@@ -19,6 +19,7 @@ import (
 	"prxm.uz/proxima/internal/agent/enroll"
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/wire"
+	"prxm.uz/proxima/test/harness"
 )
 
 const (
@@ -44,7 +45,6 @@ type agent struct {
 
 	connections atomic.Int64 // so far
 	refusals    atomic.Int64 // by NATS
-	failures    atomic.Int64 // of syncs
 
 	mu     sync.Mutex
 	epoch  int64
@@ -60,7 +60,7 @@ func (a *agent) enroll(ctx context.Context, consoleURL string) error {
 	if err != nil {
 		return err
 	}
-	api, err := enroll.New(consoleURL, *a.recorded.InstallToken, &http.Client{Transport: from(a.address), Timeout: time.Minute})
+	api, err := enroll.New(consoleURL, *a.recorded.InstallToken, &http.Client{Transport: harness.From(a.address), Timeout: time.Minute})
 	if err != nil {
 		return err
 	}
@@ -159,8 +159,6 @@ func (a *agent) syncs(ctx context.Context) {
 			}
 			number++
 			a.cluster.change()
-		} else {
-			a.failures.Add(1)
 		}
 		if clock.System().Sleep(ctx, wait) != nil {
 			return
@@ -237,14 +235,4 @@ func (a *agent) newest() (epoch, number int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.epoch, a.stored
-}
-
-// from names the address as a reverse proxy would: an agent each, and not all within the rate of one.
-type from string
-
-// RoundTrip implements [http.RoundTripper].
-func (f from) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("X-Forwarded-For", string(f))
-	return http.DefaultTransport.RoundTrip(r)
 }

@@ -32,7 +32,7 @@ func keepGate(t *testing.T, plane *harness.ControlPlane) *gatekeeper {
 	target := must(url.Parse(config.Host))
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.Transport = must(rest.TransportFor(config))
-	g := &gatekeeper{hold: make(chan chan struct{}, 1), held: make(chan struct{}), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	g := &gatekeeper{hold: make(chan chan struct{}, 1), held: make(chan struct{})}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/v1/pods" {
 			select {
@@ -48,11 +48,19 @@ func keepGate(t *testing.T, plane *harness.ControlPlane) *gatekeeper {
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":%q}}],"contexts":[{"name":"c","context":{"cluster":"c","user":""}}]}`, server.URL)
-	if err := os.WriteFile(g.kubeconfig, []byte(text), 0o600); err != nil {
+	g.kubeconfig = plainKubeconfig(t, server.URL)
+	return g
+}
+
+// plainKubeconfig names a server that asks for no credential.
+func plainKubeconfig(t *testing.T, server string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":%q}}],"contexts":[{"name":"c","context":{"cluster":"c","user":""}}]}`, server)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return g
+	return path
 }
 
 // answers asks the agent's own server, which may be gone.
@@ -131,11 +139,7 @@ func TestAStopLetsTheSyncFinish(t *testing.T) {
 // Ready is who is enrolled and connected: without NATS an enrolled agent lives and says that it is not (B-109).
 func TestReadinessFollowsTheConnection(t *testing.T) {
 	c := startConsole(t)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}],"contexts":[{"name":"c","context":{"cluster":"c","user":""}}]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cfg := configure(t, c, kubeconfig, "")
+	cfg := configure(t, c, plainKubeconfig(t, "http://127.0.0.1:1"), "")
 	start(t, cfg)
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()
