@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"net/http"
@@ -28,7 +27,7 @@ func (s *server) fail(v *visit, err error) {
 	case errors.Is(err, errSignInFirst):
 		s.toSignIn(v)
 		return
-	case errors.Is(err, context.Canceled) && v.ctx().Err() != nil: // the browser went away
+	case v.left(err):
 		return
 	}
 	page := s.failure(v, err)
@@ -39,7 +38,7 @@ func (s *server) fail(v *visit, err error) {
 		s.Logger.ErrorContext(v.ctx(), "page failed", "ref", page.Ref, "method", v.r.Method,
 			"path", v.r.URL.Path, "user", v.who.UserID, "error", err)
 	}
-	if err := v.render(page.Status, failureView(page)); err != nil {
+	if err := v.render(page.Status, failureView(page)); err != nil && !v.left(err) {
 		s.Logger.ErrorContext(v.ctx(), "page of an error not rendered", "error", err)
 		http.Error(v.w, page.Head, page.Status)
 	}

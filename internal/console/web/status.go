@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -148,7 +147,7 @@ func (s *server) again(v *visit, shown statusData) (statusData, error) {
 			return page, nil
 		}
 	}
-	if p, ok := errors.AsType[*problem.Error](err); (!ok || p.Kind == problem.Unavailable) && !errors.Is(err, context.Canceled) {
+	if p, ok := errors.AsType[*problem.Error](err); (!ok || p.Kind == problem.Unavailable) && !v.left(err) {
 		s.Logger.WarnContext(v.ctx(), "status stream ended", "attempt", shown.Attempt.ID, "error", err)
 	}
 	return statusData{}, err
@@ -202,7 +201,9 @@ func (s *server) send(v *visit, page, shown statusData, before gate.Track) error
 	var b bytes.Buffer
 	for _, part := range parts {
 		if err := part.Render(v.ctx(), &b); err != nil {
-			s.Logger.ErrorContext(v.ctx(), "part of a status page not rendered", "error", err)
+			if !v.left(err) {
+				s.Logger.ErrorContext(v.ctx(), "part of a status page not rendered", "error", err)
+			}
 			return err
 		}
 	}

@@ -2,8 +2,12 @@ package web
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"errors"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -169,6 +173,24 @@ func TestBaselineIgnoresMadeUpStates(t *testing.T) {
 		if got := len(changes(baseline(track, seen), track, start())); got != want {
 			t.Errorf("seen %q: %d changes, want %d", seen, got, want)
 		}
+	}
+}
+
+// Where console stops, or the browser goes away, while a message is put together, nothing is wrong: the log says
+// so of a part that cannot be rendered alone.
+func TestAStreamThatIsLeftIsNoError(t *testing.T) {
+	now := clocktest.New(start())
+	page := statusData{Status: fake.Full(now.Now).Attempts["ob_waiting"]}
+	var log bytes.Buffer
+	s := &server{Config: Config{Clock: now, Logger: slog.New(slog.NewTextHandler(&log, nil))}}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	v := &visit{w: httptest.NewRecorder(), r: httptest.NewRequestWithContext(gone, http.MethodGet, "/", http.NoBody), now: now.Now()}
+	if err := s.send(v, page, statusData{}, gate.Track{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("sent: %v", err)
+	}
+	if log.Len() > 0 {
+		t.Errorf("the log:\n%s", log.String())
 	}
 }
 

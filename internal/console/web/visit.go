@@ -131,6 +131,10 @@ func (v *visit) render(status int, page templ.Component) error {
 	return nil
 }
 
+// left tells that err came of the browser going away, or of console stopping: nobody is left to tell, and nothing
+// is wrong.
+func (v *visit) left(err error) bool { return errors.Is(err, context.Canceled) && v.ctx().Err() != nil }
+
 // form reads one value of the posted form, without white space around it.
 func (v *visit) form(name string) string { return strings.TrimSpace(v.r.PostFormValue(name)) }
 
