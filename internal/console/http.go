@@ -187,9 +187,9 @@ func (s *console) serveManifest(w http.ResponseWriter, r *http.Request) {
 func (s *console) serveReadiness(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyWithin)
 	defer cancel()
-	if err := s.db.Ping(ctx); err != nil {
-		s.log.WarnContext(ctx, "not ready: the database does not answer", "error", err)
-		plain(w, http.StatusServiceUnavailable, "The database does not answer.")
+	if err := s.db.Ready(ctx); err != nil {
+		s.log.WarnContext(ctx, "not ready: the database does not answer, or takes no writes", "error", err)
+		plain(w, http.StatusServiceUnavailable, "The database does not answer, or takes no writes. Console’s log says why.")
 		return
 	}
 	if err := s.ingest.Ready(); err != nil {

@@ -53,6 +53,7 @@ func consoleRows() []row {
 			arrange: func(s *scene) {
 				s.synced()
 				s.lock(filepath.Join(s.console.DataDir, "console.db"))
+				s.unready("database")
 			},
 		},
 		{

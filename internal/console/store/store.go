@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"prxm.uz/proxima/internal/clock"
@@ -44,6 +45,10 @@ type DB struct {
 	logger *slog.Logger
 	clock  clock.Clock
 	schema int64
+
+	failures atomic.Int64  // transactions that met a database that is away, locked or full
+	proving  chan struct{} // holds one while Ready asks; guards last
+	last     proof
 }
 
 type engine int
@@ -60,7 +65,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if (cfg.URL == "") == (cfg.Path == "") {
 		return nil, errors.New("set either the URL of a PostgreSQL database or the path of a SQLite file, and not both")
 	}
-	db := &DB{logger: cfg.Logger, clock: cfg.Clock}
+	db := &DB{logger: cfg.Logger, clock: cfg.Clock, proving: make(chan struct{}, 1)}
 	if db.logger == nil {
 		db.logger = slog.New(slog.DiscardHandler)
 	}
@@ -99,14 +104,6 @@ func (db *DB) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// Ping tells whether the database answers.
-func (db *DB) Ping(ctx context.Context) error {
-	if err := db.reader.PingContext(ctx); err != nil {
-		return fmt.Errorf("the database does not answer: %w", err)
-	}
-	return nil
-}
-
 // SchemaVersion is the number of the newest migration that the database has.
 func (db *DB) SchemaVersion() int64 { return db.schema }
 
@@ -137,6 +134,9 @@ func (db *DB) inTx(ctx context.Context, f func(*tx) error) error {
 	for try := 1; ; try++ {
 		err := db.tryTx(ctx, f)
 		if err == nil || try == maxTries || !collided(err) {
+			if down(err) {
+				db.failures.Add(1)
+			}
 			return unavailable(err)
 		}
 		db.logger.DebugContext(ctx, "transaction collided, trying again", "try", try, "error", err)

@@ -35,7 +35,7 @@ func newestMigration(t *testing.T) int64 {
 func TestOpenPreparesEveryQuery(t *testing.T) {
 	// Open prepares the whole of sqlgen; on SQLite on the writer and on the reader that cannot write.
 	both(t, func(t *testing.T, db *DB) {
-		if err := db.Ping(t.Context()); err != nil {
+		if err := db.Ready(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if db.SchemaVersion() != newestMigration(t) {
@@ -102,7 +102,7 @@ func TestReplicasThatStartTogetherMigrateOnce(t *testing.T) {
 		go func() {
 			db, err := Open(t.Context(), cfg)
 			if err == nil {
-				err = errors.Join(db.Ping(t.Context()), db.Close())
+				err = errors.Join(db.Ready(t.Context()), db.Close())
 			}
 			done <- err
 		}()

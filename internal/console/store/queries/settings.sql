@@ -5,6 +5,10 @@ SELECT value FROM settings WHERE name = $1;
 INSERT INTO settings (name, value) VALUES ($1, $2)
 ON CONFLICT DO NOTHING;
 
+-- name: PutSetting :exec
+INSERT INTO settings (name, value) VALUES ($1, $2)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
 -- name: TakeLease :execrows
 -- Takes a lease that is free, over or the holder's own.
 INSERT INTO leases (name, holder, held_until)

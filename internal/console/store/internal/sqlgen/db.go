@@ -213,6 +213,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.putSessionStmt, err = db.PrepareContext(ctx, putSession); err != nil {
 		return nil, fmt.Errorf("error preparing query PutSession: %w", err)
 	}
+	if q.putSettingStmt, err = db.PrepareContext(ctx, putSetting); err != nil {
+		return nil, fmt.Errorf("error preparing query PutSetting: %w", err)
+	}
 	if q.recordPresenceStmt, err = db.PrepareContext(ctx, recordPresence); err != nil {
 		return nil, fmt.Errorf("error preparing query RecordPresence: %w", err)
 	}
@@ -635,6 +638,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing putSessionStmt: %w", cerr)
 		}
 	}
+	if q.putSettingStmt != nil {
+		if cerr := q.putSettingStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing putSettingStmt: %w", cerr)
+		}
+	}
 	if q.recordPresenceStmt != nil {
 		if cerr := q.recordPresenceStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing recordPresenceStmt: %w", cerr)
@@ -907,6 +915,7 @@ type Queries struct {
 	putOnboardingStatusStmt       *sql.Stmt
 	putRevokedKeyStmt             *sql.Stmt
 	putSessionStmt                *sql.Stmt
+	putSettingStmt                *sql.Stmt
 	recordPresenceStmt            *sql.Stmt
 	recordPublishedSlugStmt       *sql.Stmt
 	recordPulseStmt               *sql.Stmt
@@ -1010,6 +1019,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		putOnboardingStatusStmt:       q.putOnboardingStatusStmt,
 		putRevokedKeyStmt:             q.putRevokedKeyStmt,
 		putSessionStmt:                q.putSessionStmt,
+		putSettingStmt:                q.putSettingStmt,
 		recordPresenceStmt:            q.recordPresenceStmt,
 		recordPublishedSlugStmt:       q.recordPublishedSlugStmt,
 		recordPulseStmt:               q.recordPulseStmt,

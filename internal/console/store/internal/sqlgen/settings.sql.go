@@ -26,6 +26,21 @@ func (q *Queries) InsertSetting(ctx context.Context, arg InsertSettingParams) er
 	return err
 }
 
+const putSetting = `-- name: PutSetting :exec
+INSERT INTO settings (name, value) VALUES ($1, $2)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value
+`
+
+type PutSettingParams struct {
+	Name  string
+	Value []byte
+}
+
+func (q *Queries) PutSetting(ctx context.Context, arg PutSettingParams) error {
+	_, err := q.exec(ctx, q.putSettingStmt, putSetting, arg.Name, arg.Value)
+	return err
+}
+
 const setting = `-- name: Setting :one
 SELECT value FROM settings WHERE name = $1
 `
