@@ -73,8 +73,6 @@ func steady(text string) string {
 		{regexp.QuoteMeta(os.TempDir()) + `/[^ :]*`, "/var/lib/proxima-agent"},
 		{`(127\.0\.0\.1|0\.0\.0\.0|localhost|console\.example):\d+`, "console.example"},
 		{`\b\d+ namespaces`, "4 namespaces"},
-		// net/http words one and the same limit in several ways.
-		{`(net/http: request canceled|context deadline exceeded)( \(Client\.Timeout [^)]*\))?`, "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"},
 		{`(nats connection lost): .*`, "$1"},
 		{`\(\d+ bytes\)`, "(1208 bytes)"},
 		{`\b(59m\d+s|1h0m\d+s)\b`, "1h0m0s"},

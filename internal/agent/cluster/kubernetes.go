@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -26,7 +25,7 @@ func kubernetesClient(c *Config, proxy network.Proxy) (*kubeapi.Client, error) {
 	cfg.UserAgent = "proxima-cluster-agent/" + version.String()
 	cfg.ContentType = "application/vnd.kubernetes.protobuf"
 	cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	cfg.Timeout = 30 * time.Second
+	cfg.Timeout = kubeapi.Timeout
 	cfg.QPS, cfg.Burst = 20, 40
 	return kubeapi.New(cfg)
 }

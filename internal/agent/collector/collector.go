@@ -93,12 +93,12 @@ func (c *Collector) cluster(ctx context.Context, inv *wire.Inventory) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the UID of namespace kube-system cannot be read, and without it no inventory can be told from another cluster's: grant get on namespaces: %w", err)
 	case err != nil:
-		return fmt.Errorf("read namespace kube-system: %w", err)
+		return fmt.Errorf("read namespace kube-system: %w", kubeapi.Explain(err))
 	}
 	inv.ClusterUID = string(system.UID)
 	version, err := c.opts.Client.Version(ctx)
 	if err != nil {
-		return fmt.Errorf("read the API server's version: %w", err)
+		return fmt.Errorf("read the API server's version: %w", kubeapi.Explain(err))
 	}
 	inv.Cluster.Version, inv.Cluster.Platform = clean(version.GitVersion, wire.MaxName), clean(version.Platform, wire.MaxName)
 	return nil

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"prxm.uz/proxima/internal/agent/kubeapi"
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/wire"
 )
@@ -79,7 +80,7 @@ func lasting(err error) wire.UnreadReason {
 // that the sync goes on without the kind.
 func (c *Collector) read(ctx context.Context, kind wire.Kind, reset func(), page pager) (wire.KindReport, error) {
 	report := wire.KindReport{Kind: kind}
-	err := c.list(ctx, reset, page)
+	err := kubeapi.Explain(c.list(ctx, reset, page))
 	if err == nil {
 		delete(c.failures, kind)
 		return report, nil
