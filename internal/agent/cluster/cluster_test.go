@@ -76,10 +76,15 @@ type running struct {
 
 func start(t *testing.T, cfg *Config) *running {
 	t.Helper()
+	return startAt(t, cfg, clock.System())
+}
+
+func startAt(t *testing.T, cfg *Config, at clock.Clock) *running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &running{cfg: cfg, cancel: cancel, done: make(chan error, 1), log: &logs{t: t}}
 	go func() {
-		r.done <- Run(ctx, cfg, clock.System(), slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+		r.done <- Run(ctx, cfg, at, slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 		close(r.done)
 	}()
 	t.Cleanup(func() {
