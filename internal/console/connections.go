@@ -44,12 +44,18 @@ func (c *connections) observe(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// maxConnections is a quarter of the process's descriptors: NATS may take half, and the rest is for files and
-// the database.
-func maxConnections() int {
+// Shares of the process's descriptors: HTTP may take a quarter, NATS a half (three each for a sixth), and the
+// rest is for files and the database.
+const (
+	httpShare = 4
+	natsShare = 6
+)
+
+// maxConnections is how many connections a share stands for.
+func maxConnections(share uint64) int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 4 << 10
 	}
-	return int(min(64<<10, max(256, limit.Cur/4)))
+	return int(min(64<<10, max(256, limit.Cur/share)))
 }

@@ -203,7 +203,7 @@ func (s *console) startNATS(ctx context.Context, ends *ending) error {
 		}
 		s.embedded, err = natsapi.StartEmbedded(ctx, natsapi.EmbeddedConfig{
 			Dir: filepath.Join(cfg.DataDir, "nats"), Listen: net.JoinHostPort(host, strconv.Itoa(cfg.NATSPort)), TLS: s.certificate,
-			Authority: s.authority, Revocations: revoked, Now: s.clock.Now(), Logger: s.log,
+			MaxConnections: maxConnections(natsShare), Authority: s.authority, Revocations: revoked, Now: s.clock.Now(), Logger: s.log,
 		})
 		if err != nil {
 			return fmt.Errorf("start NATS (PROXIMA_NATS_PORT): %w", err)
@@ -315,7 +315,7 @@ func (s *console) serve(ctx context.Context, listener net.Listener, handler http
 			return err
 		}
 	}
-	web := newServer(ctx, handler, s.log, maxConnections())
+	web := newServer(ctx, handler, s.log, maxConnections(httpShare))
 	group.Go(func() {
 		var err error
 		if s.certificate != nil {

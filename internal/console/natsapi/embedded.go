@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
@@ -43,7 +42,11 @@ type EmbeddedConfig struct {
 	TLS    *tls.Config
 	// StoreLimit bounds JetStream's files, in bytes; zero means DefaultStoreLimit.
 	StoreLimit int64
-	Authority  *natsauth.Authority
+	// MaxConnections is how many clients may be connected; zero means as many as the server itself allows. One
+	// that comes by WebSocket takes three descriptors of the process, and without one left neither pages are
+	// served nor inventories stored.
+	MaxConnections int
+	Authority      *natsauth.Authority
 	// Revocations are the revoked keys that are known at start.
 	Revocations map[string]time.Time
 	// Now is console's time at start.
@@ -94,16 +97,6 @@ func StartEmbedded(ctx context.Context, c EmbeddedConfig) (*Embedded, error) {
 	return &Embedded{server: s, websocket: u.Host, logger: c.Logger}, nil
 }
 
-// maxConnections keeps most of the process's descriptors for everything else: a connection by WebSocket takes
-// three, and without one left neither pages are served nor inventories stored.
-func maxConnections() int {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return 4 << 10
-	}
-	return int(min(64<<10, max(256, limit.Cur/6)))
-}
-
 func (c EmbeddedConfig) options() (*server.Options, error) {
 	host, portText, err := net.SplitHostPort(c.Listen)
 	if err != nil {
@@ -137,7 +130,7 @@ func (c EmbeddedConfig) options() (*server.Options, error) {
 	o := &server.Options{
 		ServerName: "proxima-console", Host: host, Port: int(port), NoSigs: true,
 		MaxPayload: wire.MaxPayload, MaxPending: maxPending, WriteDeadline: writeDeadline,
-		MaxConn: maxConnections(), PingInterval: 20 * time.Second, MaxPingsOut: 3,
+		MaxConn: c.MaxConnections, PingInterval: 20 * time.Second, MaxPingsOut: 3,
 		JetStream: true, StoreDir: c.Dir, JetStreamMaxStore: c.StoreLimit,
 		TrustedOperators: []*jwt.OperatorClaims{operator}, SystemAccount: c.Authority.SystemAccount(), AccountResolver: resolver,
 		// No TLS here: console's own listener ends it and passes /nats on.
