@@ -215,16 +215,16 @@ func TestRogueLargeInventory(t *testing.T) {
 		return err == nil && got.Version != nil && *got.Version == fmt.Sprint("v1.36.", sync)
 	}
 	for sync, name := range []string{"a", "b"} {
+		begun, longest, beside := time.Now(), time.Duration(0), 0
 		r.publish(large(int64(sync+1), name))
-		beside := 0
 		for n := int64(1); !stored(int64(sync + 1)); n++ {
-			if took := neighbour.applied(h.Context(), c, int64(sync)*1000+n); took > 4*time.Second {
-				t.Errorf("the neighbour's inventory took %v beside a large one", took)
-			}
+			longest = max(longest, neighbour.applied(h.Context(), c, int64(sync)*1000+n))
 			beside++
 		}
-		if beside < 3 {
-			t.Errorf("%d inventories of the neighbour were stored beside a large one", beside)
+		whole := time.Since(begun)
+		t.Logf("the large inventory took %v, the longest of %d beside it %v", whole, beside, longest)
+		if beside < 3 || longest > whole/3 {
+			t.Errorf("beside a large inventory of %v %d of the neighbour were stored, the longest within %v", whole, beside, longest)
 		}
 	}
 }
