@@ -87,11 +87,11 @@ func consoleRows() []row {
 		},
 		{
 			section: section, name: "Its disk is full", gate: 4, state: warning, says: []string{"last inventory that was stored", "cannot store"}, cure: []string{"Mend this Console first"},
-			arrange: func(s *scene) { s.full("") },
+			arrange: func(s *scene) { s.full("", "database") },
 		},
 		{
 			section: section, name: "The disk of NATS is full", gate: 4, state: warning, says: []string{"longer ago", "reports that its last sync failed"}, cure: []string{"Mend what the collector reports"},
-			arrange: func(s *scene) { s.full("nats") },
+			arrange: func(s *scene) { s.full("nats", "NATS") },
 		},
 		{
 			section: section, name: "A NATS server of your own is gone for ten seconds", gate: 4, state: passed,
@@ -135,9 +135,9 @@ func (s *scene) lock(path string) (release func()) {
 	return s.endsBy(tx.Rollback)
 }
 
-// full starts a console whose directory, or what lies below it, is a small file system of its own, and fills that
-// after the first sync.
-func (s *scene) full(below string) {
+// full starts a console whose directory, or what lies below it, is a small file system of its own, fills that
+// after the first sync, and waits until /readyz names the part.
+func (s *scene) full(below, part string) {
 	s.Helper()
 	data := s.TempDir()
 	dir := filepath.Join(data, below)
@@ -150,7 +150,7 @@ func (s *scene) full(below string) {
 	s.await(4, passed)
 	s.fill(dir)
 	s.logged(a, "sync failed")
-	s.unready("")
+	s.unready(part)
 	s.endsBy(func() error { return os.Remove(filepath.Join(dir, filler)) })
 }
 
