@@ -44,9 +44,8 @@ type arrival struct {
 
 // apply stores an inventory, in one transaction unless it changes more than rowsAtOnce, and answers how
 // many rows it wrote, or why the inventory was dropped. Between parts it waits as long as the last one took,
-// so that others write as much. The hashes of what is stored are read before, so
-// that transactions are short; that is safe, since the first of every sync changes the cluster's row, and
-// each compares that row again.
+// so that others write as much. The hashes of what is stored are read before, so that transactions are short;
+// that is safe, since each of them compares the cluster's revision with the one that it builds on.
 func (s *Service) apply(ctx context.Context, n arrival) (written int, reason string, err error) {
 	before, stored, err := s.stored(ctx, n)
 	if err != nil {
@@ -57,6 +56,7 @@ func (s *Service) apply(ctx context.Context, n arrival) (written int, reason str
 		return 0, "", err
 	}
 	var rest Change
+	var revision int64
 	begun := s.Clock.Now()
 	err = s.Store.InTx(ctx, func(tx Tx) error {
 		var c Cluster
@@ -75,6 +75,7 @@ func (s *Service) apply(ctx context.Context, n arrival) (written int, reason str
 			size = partRows
 		}
 		part := rest.cut(size)
+		revision = c.Revision + 1
 		return n.write(ctx, tx, c, part, rest.empty())
 	})
 	for err == nil && !rest.empty() {
@@ -88,11 +89,12 @@ func (s *Service) apply(ctx context.Context, n arrival) (written int, reason str
 			switch {
 			case err != nil && !errors.Is(err, ErrNotFound):
 				return fmt.Errorf("find the cluster: %w", err)
-			case err != nil || c.ID != part.ClusterID || !n.isOf(c) || !c.PartlyApplied:
+			case err != nil || c.ID != part.ClusterID || c.Revision != revision:
 				return errMoved
 			}
 			return n.write(ctx, tx, c, part, rest.empty())
 		})
+		revision++
 	}
 	return written, reason, err
 }
@@ -161,7 +163,7 @@ func (n arrival) enter(ctx context.Context, tx Tx, before Cluster, publisherGone
 			return c, "", fmt.Errorf("store the cluster: %w", err)
 		}
 		return c, "", nil
-	case c.ID != before.ID || c.Epoch != before.Epoch || c.Sync != before.Sync || c.PartlyApplied != before.PartlyApplied:
+	case c.ID != before.ID || c.Revision != before.Revision:
 		return c, "", errMoved
 	}
 	switch reason = n.refused(c, ahead, publisherGone); reason {
@@ -199,6 +201,7 @@ func (n arrival) write(ctx context.Context, tx Tx, c Cluster, part Change, last 
 		c.Counts = part.Counts
 	}
 	c.Epoch, c.Sync, c.AgentID, c.PartlyApplied = n.inv.Epoch, n.inv.Sync, n.agent.ID, !last
+	c.Revision++
 	if err := tx.UpdateCluster(ctx, c); err != nil {
 		return fmt.Errorf("store the sync: %w", err)
 	}

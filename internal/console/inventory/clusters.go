@@ -155,6 +155,7 @@ func (s *Service) AcceptIdentity(ctx context.Context, p access.Principal, cluste
 		}
 		// What was read of which kind was of the old cluster: its rows go with the next sync.
 		c.UID, c.Conflict, c.Kinds = uid, Conflict{}, nil
+		c.Revision++
 		return tx.UpdateCluster(ctx, c)
 	})
 	if err != nil {

@@ -36,6 +36,8 @@ type Cluster struct {
 	// PartlyApplied says that the objects of this sync are stored in part: it is being stored, or will be
 	// when its message comes again. The times and counts are those of the sync before.
 	PartlyApplied bool
+	// Revision grows with every transaction that writes objects of the cluster or its fingerprint.
+	Revision int64
 
 	FirstSyncAt time.Time // received; zero until a sync is stored whole
 	LastSyncAt  time.Time // the same

@@ -30,7 +30,7 @@ func TestTheFirstInventoryMakesTheCluster(t *testing.T) {
 		got := d.cluster("alpha")
 		want := inventory.Cluster{
 			ID: got.ID, ClientID: "acme", ClientName: "acme", EnvironmentID: "acme-prod", EnvironmentName: "prod", Slug: "alpha", Name: "Alpha",
-			UID: "uid-alpha", AgentID: "a", AgentName: "pod-a", Epoch: 1, Sync: 1, FirstSyncAt: now, LastSyncAt: now, CollectedAt: storetest.Noon().Add(-time.Hour),
+			UID: "uid-alpha", AgentID: "a", AgentName: "pod-a", Epoch: 1, Sync: 1, Revision: 1, FirstSyncAt: now, LastSyncAt: now, CollectedAt: storetest.Noon().Add(-time.Hour),
 			Version: "v1.36.3", Platform: "linux/amd64", Provider: "aws",
 			Counts:     inventory.Counts{Nodes: 2, Namespaces: 2, Workloads: 3, Pods: 2, Services: 1, Events: 2},
 			Collectors: 2, EnrolledAt: storetest.Noon(),
@@ -904,6 +904,83 @@ func TestNamesAndVersionsFollowTheInventory(t *testing.T) {
 		found, total, err := d.Clusters(t.Context(), writer(), inventory.ClusterQuery{Text: "ALPH"})
 		if err != nil || total != 1 || len(found) != 1 {
 			t.Errorf("%d found, %v", total, err)
+		}
+	})
+}
+
+// TestAnIdentityAcceptedBetweenPartsGetsNoRowsOfTheOldOne: the rest of an inventory is not stored under a
+// fingerprint that it does not carry, and no sync is claimed for that.
+func TestAnIdentityAcceptedBetweenPartsGetsNoRowsOfTheOldOne(t *testing.T) {
+	atDesks(t, func(t *testing.T, d *desk) {
+		must(t, d.publish("a", house()))
+		rebuilt := at(2, 1, house())
+		rebuilt.ClusterUID = "uid-rebuilt"
+		must(t, d.publish("b", rebuilt))
+		first := d.cluster("alpha").LastSyncAt
+		d.clock.Advance(time.Minute)
+		view := &broken{Store: d.db.Inventory(), before: func(n int) error {
+			if n != 3 {
+				return nil
+			}
+			_, err := d.AcceptIdentity(t.Context(), writer(), d.cluster("alpha").ID, "uid-rebuilt")
+			return err
+		}}
+		data, err := wire.EncodeInventory(at(1, 2, throng(12_000, 0)))
+		must(t, err)
+		if err := d.on(view).ReceiveLarge(t.Context(), "a", data, d.clock.Now()); err == nil {
+			t.Error("stored under another identity")
+		}
+		if c := d.cluster("alpha"); c.UID != "uid-rebuilt" || !c.LastSyncAt.Equal(first) || len(c.Kinds) != 0 {
+			t.Errorf("uid %s, last sync %v, %d kinds", c.UID, c.LastSyncAt, len(c.Kinds))
+		}
+		d.count.take()
+		must(t, d.ReceiveLarge(t.Context(), "a", data, d.clock.Now()))
+		if rows, dropped := d.count.take(); len(rows) != 0 || !slices.Equal(dropped, []string{inventory.DropOtherCluster}) {
+			t.Errorf("again: rows %v, dropped %q", rows, dropped)
+		}
+		rebuilt.Sync = 2
+		data, err = wire.EncodeInventory(rebuilt)
+		must(t, err)
+		must(t, d.ReceiveLarge(t.Context(), "b", data, d.clock.Now()))
+		if c := d.cluster("alpha"); c.PartlyApplied || c.Counts.Pods != 2 || d.db.Count(t, "SELECT COUNT(*) FROM inventory_objects WHERE namespace = 'crowd'") != 0 {
+			t.Errorf("rebuilt: %+v", c)
+		}
+	})
+}
+
+// TestHashesReadBetweenPartsOfAnotherReplica: a replica that read them while another one was in the midst of an
+// inventory does not take them for what is stored.
+func TestHashesReadBetweenPartsOfAnotherReplica(t *testing.T) {
+	atDesks(t, func(t *testing.T, d *desk) {
+		const pods = 25_000
+		must(t, d.publish("a", at(1, 1, throng(pods, 0))))
+		down, last := errors.New("killed"), 2
+		parts := &broken{Store: d.db.Inventory(), before: func(n int) error {
+			if n == last {
+				return down
+			}
+			return nil
+		}}
+		one := d.on(parts)
+		second, err := wire.EncodeInventory(at(1, 2, throng(pods, 1)))
+		must(t, err)
+		if err := one.ReceiveLarge(t.Context(), "a", second, d.clock.Now()); !errors.Is(err, down) {
+			t.Fatal(err)
+		}
+		two := d.on(&between{Store: d.db.Inventory(), act: func() {
+			parts.begun, last = 0, 4
+			if err := one.ReceiveLarge(t.Context(), "a", second, d.clock.Now()); !errors.Is(err, down) {
+				t.Fatal(err)
+			}
+		}})
+		third, err := wire.EncodeInventory(at(1, 3, throng(pods, 0)))
+		must(t, err)
+		if err := two.ReceiveLarge(t.Context(), "a", third, d.clock.Now()); err == nil {
+			t.Error("stored on hashes of before")
+		}
+		must(t, d.ReceiveLarge(t.Context(), "a", third, d.clock.Now())) // as the stream does
+		if n, c := d.db.Count(t, "SELECT COUNT(*) FROM inventory_objects WHERE restarts = 1"), d.cluster("alpha"); n != 0 || c.Sync != 3 || c.PartlyApplied {
+			t.Errorf("sync %d, in part: %v, %d rows of the sync before", c.Sync, c.PartlyApplied, n)
 		}
 	})
 }

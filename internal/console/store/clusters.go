@@ -43,7 +43,7 @@ const (
 
 // selectClusters is the one way to read clusters; scanCluster takes its columns.
 const selectClusters = `SELECT c.id, c.client_id, cl.name, c.environment_id, e.name, c.slug, c.name, c.uid, c.agent_id,
-	COALESCE(a.name, ''), c.epoch, c.sync_number, c.partly_applied, c.first_sync_at, c.last_sync_at, c.collected_at, c.version,
+	COALESCE(a.name, ''), c.epoch, c.sync_number, c.partly_applied, c.revision, c.first_sync_at, c.last_sync_at, c.collected_at, c.version,
 	c.platform, c.provider, c.kinds, c.node_count, c.namespace_count, c.workload_count, c.pod_count,
 	c.service_count, c.event_count, c.dropped, c.dropped_at, c.dropped_reason,
 	COALESCE(x.uid, ''), COALESCE(x.agent_id, ''), COALESCE(xa.name, ''), x.first_seen_at, x.seen_at,
@@ -60,7 +60,7 @@ func scanCluster(r *sql.Rows) (inventory.Cluster, error) {
 	var firstSyncAt, lastSyncAt, collectedAt, droppedAt, firstSeenAt, seenAt, enrolledAt, heartbeatAt dbtype.Time
 	var kinds string
 	err := r.Scan(&c.ID, &c.ClientID, &c.ClientName, &c.EnvironmentID, &c.EnvironmentName, &c.Slug, &c.Name, &c.UID,
-		&c.AgentID, &c.AgentName, &c.Epoch, &c.Sync, &c.PartlyApplied, &firstSyncAt, &lastSyncAt, &collectedAt, &c.Version,
+		&c.AgentID, &c.AgentName, &c.Epoch, &c.Sync, &c.PartlyApplied, &c.Revision, &firstSyncAt, &lastSyncAt, &collectedAt, &c.Version,
 		&c.Platform, &c.Provider, &kinds, &c.Counts.Nodes, &c.Counts.Namespaces, &c.Counts.Workloads, &c.Counts.Pods,
 		&c.Counts.Services, &c.Counts.Events, &c.Dropped, &droppedAt, &c.DroppedReason,
 		&c.Conflict.UID, &c.Conflict.AgentID, &c.Conflict.AgentName, &firstSeenAt, &seenAt,
@@ -165,7 +165,7 @@ func (t *tx) InsertCluster(ctx context.Context, c inventory.Cluster) error {
 		Version: c.Version, VersionOrder: versionOrder(c.Version), Platform: c.Platform, Provider: c.Provider, Kinds: string(kinds),
 		NodeCount: int64(c.Counts.Nodes), NamespaceCount: int64(c.Counts.Namespaces), WorkloadCount: int64(c.Counts.Workloads),
 		PodCount: int64(c.Counts.Pods), ServiceCount: int64(c.Counts.Services), EventCount: int64(c.Counts.Events),
-		Dropped: c.Dropped, DroppedAt: dbtype.At(c.DroppedAt), DroppedReason: c.DroppedReason, PartlyApplied: c.PartlyApplied,
+		Dropped: c.Dropped, DroppedAt: dbtype.At(c.DroppedAt), DroppedReason: c.DroppedReason, PartlyApplied: c.PartlyApplied, Revision: c.Revision,
 	})
 	if err := inventoryErrors().inserted(n, err, "insert cluster "+c.ID); err != nil {
 		return err
@@ -184,7 +184,7 @@ func (t *tx) UpdateCluster(ctx context.Context, c inventory.Cluster) error {
 		Version: c.Version, VersionOrder: versionOrder(c.Version), Platform: c.Platform, Provider: c.Provider, Kinds: string(kinds),
 		NodeCount: int64(c.Counts.Nodes), NamespaceCount: int64(c.Counts.Namespaces), WorkloadCount: int64(c.Counts.Workloads),
 		PodCount: int64(c.Counts.Pods), ServiceCount: int64(c.Counts.Services), EventCount: int64(c.Counts.Events),
-		Dropped: c.Dropped, DroppedAt: dbtype.At(c.DroppedAt), DroppedReason: c.DroppedReason, PartlyApplied: c.PartlyApplied,
+		Dropped: c.Dropped, DroppedAt: dbtype.At(c.DroppedAt), DroppedReason: c.DroppedReason, PartlyApplied: c.PartlyApplied, Revision: c.Revision,
 	})
 	if err := inventoryErrors().changed(n, err, "update cluster "+c.ID); err != nil {
 		return err

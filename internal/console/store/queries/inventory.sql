@@ -3,10 +3,10 @@ INSERT INTO clusters (
     id, client_id, environment_id, slug, name, search, uid, agent_id, epoch, sync_number,
     first_sync_at, last_sync_at, collected_at, version, version_order, platform, provider, kinds,
     node_count, namespace_count, workload_count, pod_count, service_count, event_count,
-    dropped, dropped_at, dropped_reason, partly_applied
+    dropped, dropped_at, dropped_reason, partly_applied, revision
 ) VALUES (
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
-    $24, $25, $26, $27, $28
+    $24, $25, $26, $27, $28, $29
 )
 ON CONFLICT DO NOTHING;
 
@@ -16,7 +16,8 @@ SET name = $2, search = $3, uid = $4, agent_id = $5, epoch = $6, sync_number = $
     first_sync_at = $8, last_sync_at = $9, collected_at = $10, version = $11, version_order = $12,
     platform = $13, provider = $14, kinds = $15,
     node_count = $16, namespace_count = $17, workload_count = $18, pod_count = $19, service_count = $20,
-    event_count = $21, dropped = $22, dropped_at = $23, dropped_reason = $24, partly_applied = $25
+    event_count = $21, dropped = $22, dropped_at = $23, dropped_reason = $24, partly_applied = $25,
+    revision = $26
 WHERE id = $1;
 
 -- name: DeleteCluster :execrows
