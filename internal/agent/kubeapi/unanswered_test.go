@@ -19,7 +19,7 @@ func TestExplain(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/version") {
 			_, _ = io.WriteString(w, `{"gitVersion":`)
-			w.(http.Flusher).Flush()
+			_ = http.NewResponseController(w).Flush() // the caller may have gone
 		}
 		<-hang
 	}))

@@ -92,6 +92,7 @@ type Server struct {
 	lane      *lane
 	consuming atomic.Bool                  // the stream and its consumer are there
 	canary    atomic.Pointer[canaryResult] // the last
+	newest    atomic.Uint64                // sequence in the stream of the newest inventory that was delivered
 	suspects  chan suspect
 
 	mu       sync.Mutex // guards the batch
@@ -185,7 +186,7 @@ func (s *Server) streamConfig() jetstream.StreamConfig {
 // takeInventories keeps a consumer open. An external NATS may lose its stream, so it is made anew.
 func (s *Server) takeInventories(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
-		err := s.consume(ctx, func() { failures = 0; s.consuming.Store(true) })
+		err := s.consume(ctx, func() { failures = 0; s.newest.Store(0); s.consuming.Store(true) })
 		s.consuming.Store(false)
 		if ctx.Err() != nil {
 			return
@@ -313,6 +314,7 @@ func (s *Server) lag(ctx context.Context, stream jetstream.Stream, m jetstream.M
 	if err != nil {
 		return 1, 0
 	}
+	s.newest.Store(max(s.newest.Load(), meta.Sequence.Stream)) // one goroutine alone takes deliveries
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	info, err := stream.Info(ctx)

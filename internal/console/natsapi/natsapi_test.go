@@ -674,6 +674,38 @@ func TestAnswersGoToTheAgentsOwnInbox(t *testing.T) {
 	}
 }
 
+// A stream that stores what agents send is not made anew for messages of console's own that get lost, as they may
+// where one agent floods it: what waits in it would be lost too.
+func TestAStreamThatStoresSlowlyIsLeft(t *testing.T) {
+	w := newWorld(t, 0)
+	d := newDomain()
+	s, stop := w.serve(d)
+	defer stop()
+	nc := w.connect(w.agent("agt_a"))
+	stream, err := w.console.JetStream.Stream(t.Context(), wire.StreamInventory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deaf := stream.CachedInfo().Config
+	deaf.RePublish = nil // nobody hears any more what is stored; three misses take fifteen seconds
+	if _, err := w.console.JetStream.UpdateStream(t.Context(), deaf); err != nil {
+		t.Fatal(err)
+	}
+	made := stream.CachedInfo().Created
+	for end := time.Now().Add(17 * time.Second); time.Now().Before(end); {
+		if err := nc.Publish("inventory.agt_a", []byte("on and on")); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the inventory", d.received)
+		if err := s.Ready(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := stream.Info(t.Context()); err != nil || !info.Created.Equal(made) {
+		t.Errorf("made anew: %v", err)
+	}
+}
+
 // A stream that stores nothing more, as after a full disk, is noticed and made anew.
 func TestAStreamThatStoresNothingIsMadeAnew(t *testing.T) {
 	w := newWorld(t, 0)

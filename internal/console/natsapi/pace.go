@@ -14,7 +14,7 @@ const (
 	// few seconds at the most, and asks again after a failure with growing waits.
 	paceBurst     = 100
 	pacePerSecond = 2
-	// paceFlood is how much beyond that, with nothing within it in between, makes a flood: no fault of an
+	// paceFlood is how much beyond that makes a flood, as much again being forgiven as is allowed: no fault of an
 	// agent's network or of its clock comes near.
 	paceFlood = 1000
 	// paceBytes is what counts as one more message, so that large ones count for more.
@@ -29,9 +29,11 @@ type pace struct {
 }
 
 type sender struct {
-	limiter *rate.Limiter
-	beyond  int // since the last message within the rate
+	allowed *rate.Limiter
+	beyond  *rate.Limiter // what is not allowed
 }
+
+func newBeyond() *rate.Limiter { return rate.NewLimiter(pacePerSecond, paceFlood) }
 
 func newPace() *pace { return &pace{senders: map[string]*sender{}} }
 
@@ -43,28 +45,27 @@ func (p *pace) allow(kind, agentID string, size int, now time.Time) (ok, flood b
 	s := p.senders[key]
 	if s == nil {
 		p.makeRoom(now)
-		s = &sender{limiter: rate.NewLimiter(pacePerSecond, paceBurst)}
+		s = &sender{allowed: rate.NewLimiter(pacePerSecond, paceBurst), beyond: newBeyond()}
 		p.senders[key] = s
 	}
-	if s.limiter.AllowN(now, weight) {
-		s.beyond = 0
+	if s.allowed.AllowN(now, weight) {
 		return true, false
 	}
-	if s.beyond += weight; s.beyond < paceFlood {
+	if s.beyond.AllowN(now, weight) {
 		return false, false
 	}
-	s.beyond = 0
+	s.beyond = newBeyond() // one flood is told once
 	return false, true
 }
 
-// makeRoom bounds the table: whoever was quiet long enough to have a full burst is forgotten. The lock is
+// makeRoom bounds the table: whoever was quiet long enough to have all its room again is forgotten. The lock is
 // held.
 func (p *pace) makeRoom(now time.Time) {
 	if len(p.senders) < maxBuffered {
 		return
 	}
 	for key, s := range p.senders {
-		if s.limiter.TokensAt(now) >= paceBurst {
+		if s.allowed.TokensAt(now) >= paceBurst && s.beyond.TokensAt(now) >= paceFlood {
 			delete(p.senders, key)
 		}
 	}
