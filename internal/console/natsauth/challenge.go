@@ -78,6 +78,10 @@ func (a *Authority) VerifyProof(publicKey, signature string, text []byte) error 
 	if err != nil {
 		return ErrProof
 	}
+	// Base32 takes more characters than the key has: spelt otherwise it would be another agent's key.
+	if spelt, err := key.PublicKey(); err != nil || spelt != publicKey {
+		return ErrProof
+	}
 	if err := key.Verify(text, sig); err != nil {
 		return ErrProof
 	}
