@@ -93,6 +93,7 @@ func TestChallenge(t *testing.T) {
 		"other console":       {stranger, c, now, natsauth.ErrChallengeUnknown},
 		"altered":             {a, string(altered), now, natsauth.ErrChallengeUnknown},
 		"empty":               {a, "", now, natsauth.ErrChallengeUnknown},
+		"with a line end":     {a, c + "\n", now, natsauth.ErrChallengeUnknown},
 		"padded":              {a, c + "=", now, natsauth.ErrChallengeUnknown},
 	} {
 		if err := tc.a.CheckChallenge(tc.c, tc.now); !errors.Is(err, tc.want) {
