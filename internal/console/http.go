@@ -268,7 +268,7 @@ func forwarded(proxies []netip.Prefix, next http.Handler) http.Handler {
 				break // what stands before it cannot be believed
 			}
 			r = r.WithContext(r.Context())
-			r.RemoteAddr = netip.AddrPortFrom(a.Unmap(), 0).String()
+			r.RemoteAddr = netip.AddrPortFrom(a.Unmap().WithZone(""), 0).String() // a zone is any text, and means something on its own machine alone
 			if !trusts(a) {
 				break
 			}

@@ -140,3 +140,43 @@ func TestApart(t *testing.T) {
 		}
 	}
 }
+
+// FuzzForwarded: whatever a caller claims, behind a trusted proxy it is at the address that the proxy appended,
+// and without one at its own.
+func FuzzForwarded(f *testing.F) {
+	cfg := Config{TrustedProxies: config.List{"10.0.0.0/8", "192.0.2.7", "2001:db8::/32"}}
+	proxies, err := cfg.trusted()
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{"", "127.0.0.1", "10.0.0.1, 192.0.2.7", "unknown", "2001:db8::1%eth0", "::ffff:10.0.0.1", ",,,", "203.0.113.9:80", "\x00\xff", strings.Repeat("10.0.0.1,", 300)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, claimed string) {
+		at := func(peer string, named ...string) (got string) {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+			r.RemoteAddr, r.Header["X-Forwarded-For"] = peer, named
+			forwarded(proxies, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.RemoteAddr })).ServeHTTP(httptest.NewRecorder(), r)
+			return got
+		}
+		for got, want := range map[string]string{
+			at("198.51.100.9:4000", claimed):                         "198.51.100.9:4000",
+			at("10.0.0.1:4000", claimed+", 203.0.113.1"):             "203.0.113.1:0",
+			at("10.0.0.2:4000", claimed, "203.0.113.2"):              "203.0.113.2:0",
+			at("10.0.0.3:4000", claimed, "203.0.113.3", "192.0.2.7"): "203.0.113.3:0",
+			at("10.0.0.4:4000", claimed+",203.0.113.4,2001:db8::1 "): "203.0.113.4:0",
+		} {
+			if got != want {
+				t.Errorf("a caller who claims %q is at %s, want %s", claimed, got, want)
+			}
+		}
+		if got := at("10.0.0.1:4000", claimed); net.ParseIP(hostOf(got)) == nil {
+			t.Errorf("a proxy that says %q alone makes the address %q", claimed, got)
+		}
+	})
+}
+
+func hostOf(address string) string {
+	host, _, _ := net.SplitHostPort(address)
+	return host
+}

@@ -50,7 +50,7 @@ func ReadInventory(data []byte, take func(object any) error) (*Inventory, error)
 	}
 	zr, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxInventory), zstd.WithDecoderMaxWindow(8<<20))
 	if err != nil {
-		return nil, fmt.Errorf("%w: inventory: %w", ErrMalformed, err)
+		return nil, malformed("inventory: " + err.Error())
 	}
 	defer zr.Close()
 	limited := &io.LimitedReader{R: zr, N: MaxInventory + 1}
@@ -70,7 +70,7 @@ func ReadInventory(data []byte, take func(object any) error) (*Inventory, error)
 	case errors.Is(err, ErrMalformed):
 		return nil, err
 	default:
-		return nil, fmt.Errorf("%w: inventory: %w", ErrMalformed, err)
+		return nil, malformed("inventory: " + err.Error())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -104,7 +105,17 @@ func Decode(data []byte, v any) error {
 		return fmt.Errorf("%w: %d bytes, %d are allowed", ErrMalformed, len(data), MaxMessage)
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
+		return malformed(err.Error())
 	}
 	return nil
+}
+
+// longestReason bounds what an error quotes of a decoder, in bytes: that may hold a value of the sender's whole.
+const longestReason = 512
+
+func malformed(reason string) error {
+	if len(reason) > longestReason {
+		reason = strings.ToValidUTF8(reason[:longestReason], "") + "…"
+	}
+	return fmt.Errorf("%w: %s", ErrMalformed, reason)
 }

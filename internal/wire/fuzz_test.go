@@ -1,8 +1,8 @@
 package wire
 
 import (
+	"encoding/json"
 	"errors"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +19,7 @@ func FuzzDecodeInventory(f *testing.F) {
 	for _, seed := range []string{
 		head + `}`, head + `,"pods":[{"namespace":"shop","name":"web","labels":{"a":"b"}}],"kinds":[{"kind":"pods","kept":1,"total":1}]}`,
 		head + `,"nodes":[null,{}],"nodes":[]}`, head + `,"events":{},"services":[[]]}`, head + `,"workloads":[{"name":"\ud800\u0000"}]}`, head + `}{}`,
-		`[]`, `null`, ``, head, head + `,"pods":` + strings.Repeat("[", 200), head + `,"epoch":1e99}`, head + `,"collectedAt":"0000-13-01"}`,
+		`[]`, `null`, ``, head, head + `,"pods":` + strings.Repeat("[", 200), head + `,"epoch":1e99}`, head + `,"pods":[{"name":"a","restarts":` + strings.Repeat("9", 5000) + `}]}`, head + `,"collectedAt":"0000-13-01"}`,
 	} {
 		f.Add([]byte(seed), true)
 	}
@@ -34,7 +34,7 @@ func FuzzDecodeInventory(f *testing.F) {
 		}
 		inv, err := DecodeInventory(text)
 		if err != nil {
-			if !errors.Is(err, ErrMalformed) || len(err.Error()) > 4<<10 {
+			if !errors.Is(err, ErrMalformed) || len(err.Error()) > longestReason+100 {
 				t.Fatalf("refused as %.500v", err)
 			}
 			return
@@ -48,30 +48,52 @@ func FuzzDecodeInventory(f *testing.F) {
 			t.Fatalf("what was written cannot be read: %v", err)
 		}
 		// An empty map and none are one and the same on the wire.
-		if diff := cmp.Diff(inv, back, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
+		if diff := cmp.Diff(inv, back, cmpopts.EquateEmpty(), sameTime()); diff != "" {
 			t.Error(diff)
 		}
 	})
 }
 
-// FuzzDecode: a small message is what its type says, or malformed.
+// FuzzDecode: a small message is malformed, or what its type says: the same when it is written and read again.
+// That holds of what console reads, and of what an agent reads of console.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"capability":1,"sentAt":"2026-03-01T12:00:00Z","clusterSlug":"alpha","epoch":1,"lastSync":{"number":1,"finishedAt":"2026-03-01T12:00:00Z","error":"\u0000"}}`,
 		`{"capability":1,"sentAt":"2026-03-01T12:00:00Z","version":"0.9.0","role":"leader","template":1,"syncIntervalSeconds":-9223372036854775808}`,
-		`{"want":"epoch","clusterSlug":"alpha"}`, `{"capability":1e300}`, `{"sentAt":"9999-99-99"}`, `[]`, `null`, ``, `{`, strings.Repeat(`{"lastSync":`, 100),
+		`{"want":"epoch","clusterSlug":"alpha"}`, `{"epoch":7,"code":"refused","message":"\ud800"}`, `{"name":"renew_credentials"}`, `{"ok":true,"code":"busy"}`,
+		`{"capability":1e300}`, `{"sentAt":"9999-99-99"}`, `[]`, `null`, ``, `{`, strings.Repeat(`{"lastSync":`, 100), `{"epoch":` + strings.Repeat("9", 5000) + `}`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		for _, into := range []any{&Heartbeat{}, &Status{}, &ConfigRequest{}} {
-			err := Decode(text, into)
-			if v, ok := into.(interface{ Validate() error }); ok && err == nil {
+		for _, fresh := range []func() any{
+			func() any { return &Heartbeat{} }, func() any { return &Status{} }, func() any { return &ConfigRequest{} },
+			func() any { return &ConfigReply{} }, func() any { return &Command{} }, func() any { return &CommandReply{} },
+		} {
+			message := fresh()
+			err := Decode(text, message)
+			if v, ok := message.(interface{ Validate() error }); ok && err == nil {
 				err = v.Validate()
 			}
-			if err != nil && !errors.Is(err, ErrMalformed) {
-				t.Errorf("%s: refused as %v", reflect.TypeOf(into), err)
+			if err != nil {
+				if !errors.Is(err, ErrMalformed) || len(err.Error()) > longestReason+100 {
+					t.Errorf("%T: refused as %.500v", message, err)
+				}
+				continue
+			}
+			again, err := json.Marshal(message)
+			if err != nil {
+				t.Fatalf("%T: what was read cannot be written: %v", message, err)
+			}
+			back := fresh()
+			if err := Decode(again, back); err != nil {
+				t.Fatalf("%T: what was written cannot be read: %v", message, err)
+			}
+			if diff := cmp.Diff(message, back, sameTime()); diff != "" {
+				t.Error(diff)
 			}
 		}
 	})
 }
+
+func sameTime() cmp.Option { return cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) }) }

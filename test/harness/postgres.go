@@ -36,6 +36,7 @@ type Postgres struct {
 	process *Process
 	admin   *pgx.Conn // for CREATE and DROP DATABASE; nil when lost
 	created int
+	foreign bool // another process runs the server
 }
 
 // StartPostgres starts Debian's PostgreSQL, the newest that is installed, in a
@@ -254,7 +255,7 @@ func (p *Postgres) create(ctx context.Context, template string) (url string, dro
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.created++
-	name := fmt.Sprintf("test_%d", p.created)
+	name := fmt.Sprintf("test_%d_%d", os.Getpid(), p.created)
 	if err := p.exec(ctx, "CREATE DATABASE "+name+" TEMPLATE "+template+" STRATEGY FILE_COPY"); err != nil {
 		return "", nil, fmt.Errorf("make a database: %w", err)
 	}
@@ -271,7 +272,7 @@ func (p *Postgres) create(ctx context.Context, template string) (url string, dro
 
 // exec runs a statement on the one administrative connection; mu is held.
 func (p *Postgres) exec(ctx context.Context, statement string) error {
-	if p.process == nil {
+	if p.process == nil && !p.foreign {
 		return errors.New("the server was killed: Restart first")
 	}
 	if p.admin == nil || p.admin.IsClosed() {
@@ -313,4 +314,17 @@ func (p *Postgres) NewTemplate(ctx context.Context, migrate func(ctx context.Con
 // empty database.
 func (t *PostgresTemplate) NewDatabase(ctx context.Context) (url string, drop func(context.Context) error, err error) {
 	return t.postgres.create(ctx, t.name)
+}
+
+// Address names the template to another process, for [TemplateAt].
+func (t *PostgresTemplate) Address() string { return t.postgres.url(t.name) }
+
+// TemplateAt finds a template that another process made, and keeps while this one takes copies.
+func TemplateAt(address string) (*PostgresTemplate, error) {
+	config, err := pgx.ParseConfig(address)
+	if err != nil {
+		return nil, fmt.Errorf("address of a template: %w", err)
+	}
+	server := &Postgres{port: &Port{Number: int(config.Port)}, password: config.Password, foreign: true}
+	return &PostgresTemplate{postgres: server, name: config.Database}, nil
 }

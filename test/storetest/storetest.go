@@ -49,7 +49,16 @@ func Main(m *testing.M, e *Engines) (code int, err error) {
 	return m.Run(), nil
 }
 
+// startedBefore names, to the workers of a fuzz test, the directory and the template of the process that started
+// them. They inherit it: initdb for each would outlast a short time of fuzzing.
+const startedBefore = "STORETEST_STARTED"
+
 func (e *Engines) start(ctx context.Context) (err error) {
+	if dir, template, ok := strings.Cut(os.Getenv(startedBefore), " "); ok {
+		e.dir = dir
+		e.template, err = harness.TemplateAt(template)
+		return err
+	}
 	if e.dir, err = os.MkdirTemp("", "proxima-storetest"); err != nil {
 		return err
 	}
@@ -62,7 +71,10 @@ func (e *Engines) start(ctx context.Context) (err error) {
 	e.template, err = e.postgres.NewTemplate(ctx, func(ctx context.Context, url string) error {
 		return migrate(ctx, store.Config{URL: url})
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return os.Setenv(startedBefore, e.dir+" "+e.template.Address())
 }
 
 func (e *Engines) sqlite() string { return filepath.Join(e.dir, "template.db") }
@@ -76,6 +88,9 @@ func migrate(ctx context.Context, cfg store.Config) error {
 }
 
 func (e *Engines) stop() error {
+	if e.postgres == nil && e.template != nil {
+		return nil // they are another's
+	}
 	var err error
 	if e.postgres != nil {
 		err = e.postgres.Stop()

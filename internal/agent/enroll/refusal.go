@@ -143,5 +143,5 @@ func retryAfter(header string) time.Duration {
 	if err != nil || seconds < 0 {
 		return 0
 	}
-	return min(time.Duration(seconds)*time.Second, time.Hour)
+	return time.Duration(min(seconds, int(time.Hour/time.Second))) * time.Second
 }

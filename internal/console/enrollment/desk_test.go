@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 // desk is a Service on a real store and a real authority, with a clock that tests move.
 type desk struct {
 	*enrollment.Service
-	t     *testing.T
+	t     testing.TB
 	db    *storetest.Database
 	clock *clocktest.Manual
 }
@@ -43,21 +43,24 @@ type desk struct {
 // atDesks runs a test at a desk of its own on each engine.
 func atDesks(t *testing.T, f func(*testing.T, *desk)) {
 	t.Helper()
-	engines.Each(t, func(t *testing.T, db *storetest.Database) {
-		db.House(t)
-		keys, err := natsauth.LoadOrCreate(t.TempDir())
-		must(t, err)
-		authority, err := natsauth.New(keys, 0)
-		must(t, err)
-		c := clocktest.New(storetest.Noon())
-		f(t, &desk{
-			Service: enrollment.New(enrollment.Config{
-				Store: db.Enrollment(), Authority: authority, Fleet: db.Fleet(), Clock: c, Logger: slog.New(slog.DiscardHandler),
-				NATSURLs: []string{"tls://console.example:4222", "wss://console.example/nats"}, NATSCA: "a certificate",
-			}),
-			t: t, db: db, clock: c,
-		})
-	})
+	engines.Each(t, func(t *testing.T, db *storetest.Database) { f(t, newDesk(t, db)) })
+}
+
+func newDesk(t testing.TB, db *storetest.Database) *desk {
+	t.Helper()
+	db.House(t)
+	keys, err := natsauth.LoadOrCreate(t.TempDir())
+	must(t, err)
+	authority, err := natsauth.New(keys, 0)
+	must(t, err)
+	c := clocktest.New(storetest.Noon())
+	return &desk{
+		Service: enrollment.New(enrollment.Config{
+			Store: db.Enrollment(), Authority: authority, Fleet: db.Fleet(), Clock: c, Logger: slog.New(slog.DiscardHandler),
+			NATSURLs: []string{"tls://console.example:4222", "wss://console.example/nats"}, NATSCA: "a certificate",
+		}),
+		t: t, db: db, clock: c,
+	}
 }
 
 func must(t testing.TB, err error) {

@@ -44,7 +44,8 @@ func (a *Authority) NewChallenge(now time.Time) (challenge string, expiresAt tim
 // ErrChallengeUnknown or ErrChallengeExpired.
 func (a *Authority) CheckChallenge(challenge string, now time.Time) error {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(challenge)
-	if err != nil || len(raw) != challengeSize {
+	// The decoder passes over line ends, which part the lines of what is signed.
+	if err != nil || len(raw) != challengeSize || len(challenge) != base64.RawURLEncoding.EncodedLen(challengeSize) {
 		return ErrChallengeUnknown
 	}
 	if !hmac.Equal(a.seal(raw[:challengeBody:challengeBody]), raw) {
@@ -76,6 +77,10 @@ func (a *Authority) VerifyProof(publicKey, signature string, text []byte) error 
 	}
 	key, err := nkeys.FromPublicKey(publicKey)
 	if err != nil {
+		return ErrProof
+	}
+	// Base32 takes more characters than the key has: spelt otherwise it would be another agent's key.
+	if spelt, err := key.PublicKey(); err != nil || spelt != publicKey {
 		return ErrProof
 	}
 	if err := key.Verify(text, sig); err != nil {

@@ -19,7 +19,7 @@ import (
 
 var _ enrollment.Authority = (*natsauth.Authority)(nil)
 
-func authority(t *testing.T, dir string) *natsauth.Authority {
+func authority(t testing.TB, dir string) *natsauth.Authority {
 	t.Helper()
 	keys, err := natsauth.LoadOrCreate(dir)
 	if err != nil {
@@ -93,6 +93,7 @@ func TestChallenge(t *testing.T) {
 		"other console":       {stranger, c, now, natsauth.ErrChallengeUnknown},
 		"altered":             {a, string(altered), now, natsauth.ErrChallengeUnknown},
 		"empty":               {a, "", now, natsauth.ErrChallengeUnknown},
+		"with a line end":     {a, c + "\n", now, natsauth.ErrChallengeUnknown},
 		"padded":              {a, c + "=", now, natsauth.ErrChallengeUnknown},
 	} {
 		if err := tc.a.CheckChallenge(tc.c, tc.now); !errors.Is(err, tc.want) {
@@ -121,10 +122,11 @@ func TestProof(t *testing.T) {
 		t.Error(err)
 	}
 	for name, err := range map[string]error{
-		"other text":  a.VerifyProof(public, signature, wire.RenewProof("c", "agt_b")),
-		"account key": a.VerifyProof(a.AgentsAccount(), signature, text),
-		"no base64":   a.VerifyProof(public, "!", text),
-		"empty":       a.VerifyProof("", "", text),
+		"other text":          a.VerifyProof(public, signature, wire.RenewProof("c", "agt_b")),
+		"key spelt otherwise": a.VerifyProof(public+"2", signature, text),
+		"account key":         a.VerifyProof(a.AgentsAccount(), signature, text),
+		"no base64":           a.VerifyProof(public, "!", text),
+		"empty":               a.VerifyProof("", "", text),
 	} {
 		if !errors.Is(err, natsauth.ErrProof) {
 			t.Errorf("%s: %v", name, err)

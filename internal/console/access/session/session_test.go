@@ -37,13 +37,15 @@ func (b *browser) get(path string) string {
 	return w.Body.String()
 }
 
-func TestSessionLives(t *testing.T) {
+// open makes a manager on a store of its own, and a user.
+func open(t testing.TB) (*session.Manager, access.Account, *clocktest.Manual) {
+	t.Helper()
 	c := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	db, err := store.Open(t.Context(), store.Config{Path: filepath.Join(t.TempDir(), "proxima.db"), Clock: c})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	t.Cleanup(func() { _ = db.Close() })
 	hasher, err := access.NewHasher(access.Cost{MemoryKiB: 64, Iterations: 1, Parallelism: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +58,11 @@ func TestSessionLives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := session.New(db.Access(), session.Options{Secure: true, Clock: c, Logger: slog.New(slog.DiscardHandler)})
+	return session.New(db.Access(), session.Options{Secure: true, Clock: c, Logger: slog.New(slog.DiscardHandler)}), root, c
+}
+
+func TestSessionLives(t *testing.T) {
+	m, root, c := open(t)
 	b := &browser{t: t, handler: m.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/in":
