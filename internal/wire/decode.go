@@ -15,7 +15,7 @@ import (
 // for ReadInventory.
 func DecodeInventory(data []byte) (*Inventory, error) {
 	var lists Inventory
-	inv, err := ReadInventory(data, func(object any) error {
+	inv, err := ReadInventory(data, func(string, []byte) (bool, error) { return false, nil }, func(object any) error {
 		switch o := object.(type) {
 		case *Node:
 			lists.Nodes = append(lists.Nodes, *o)
@@ -41,10 +41,12 @@ func DecodeInventory(data []byte) (*Inventory, error) {
 }
 
 // ReadInventory reads what EncodeInventory wrote, one object at a time: a few kilobytes on the wire may
-// stand for gigabytes of structures. It calls take with each *Node, *Namespace, *Workload, *Pod, *Service
-// and *Event, and returns the inventory without them. It holds the message to the limits of this package
-// and answers ErrMalformed for anything else; an error of take ends the reading and is answered as it is.
-func ReadInventory(data []byte, take func(object any) error) (*Inventory, error) {
+// stand for gigabytes of structures. It calls known with the name of the list and the text of each object, which
+// is valid only during the call; where that answers false, it calls take with the *Node, *Namespace, *Workload,
+// *Pod, *Service or *Event. It returns the inventory without its lists. It holds the message to the limits of
+// this package, but for what known says of an object, and answers ErrMalformed for anything else; an error of known or
+// take ends the reading and is answered as it is.
+func ReadInventory(data []byte, known func(list string, text []byte) (bool, error), take func(object any) error) (*Inventory, error) {
 	if len(data) > MaxPayload {
 		return nil, fmt.Errorf("%w: inventory has %d bytes, %d are allowed", ErrMalformed, len(data), MaxPayload)
 	}
@@ -56,8 +58,8 @@ func ReadInventory(data []byte, take func(object any) error) (*Inventory, error)
 	limited := &io.LimitedReader{R: zr, N: MaxInventory + 1}
 	r := inventoryReader{
 		// What a text holds twice counts as encoding/json has it: the last of members, U+FFFD for bytes.
-		text: jsontext.NewDecoder(limited, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
-		take: take, counts: make(map[Kind]int),
+		text:  jsontext.NewDecoder(limited, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
+		known: known, take: take, counts: make(map[Kind]int),
 	}
 	inv, err := r.inventory()
 	switch {
@@ -76,10 +78,11 @@ func ReadInventory(data []byte, take func(object any) error) (*Inventory, error)
 
 type inventoryReader struct {
 	text    *jsontext.Decoder
+	known   func(list string, text []byte) (bool, error)
 	take    func(object any) error
 	counts  map[Kind]int // objects by list
 	all     int
-	refused error // of take
+	refused error // of known or take
 }
 
 func (r *inventoryReader) inventory() (*Inventory, error) {
@@ -169,6 +172,13 @@ func readList[T any](r *inventoryReader, kind Kind, meta func(*T) *Meta) error {
 			return fmt.Errorf("%w: inventory has more than %d objects", ErrMalformed, MaxAllObjects)
 		case len(value) > MaxObject:
 			return fmt.Errorf("%w: %s: object %d has %d bytes, %d are allowed", ErrMalformed, kind, r.counts[kind], len(value), MaxObject)
+		}
+		known, err := r.known(string(kind), value)
+		if r.refused = err; err != nil {
+			return err
+		}
+		if known {
+			continue
 		}
 		object := new(T)
 		if err := json.Unmarshal(value, object); err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/id"
-	"prxm.uz/proxima/internal/wire"
 )
 
 const (
@@ -35,9 +34,8 @@ var ErrLarge = errors.New("the inventory is large, or changes much")
 
 // arrival is one inventory on its way into the store.
 type arrival struct {
+	content
 	agent fleet.Agent
-	inv   *wire.Inventory
-	rows  []Object
 	at    time.Time // received
 	large bool      // others do not wait
 }
@@ -46,11 +44,7 @@ type arrival struct {
 // many rows it wrote, or why the inventory was dropped. Between parts it waits as long as the last one took,
 // so that others write as much. The hashes of what is stored are read before, so that transactions are short;
 // that is safe, since each of them compares the cluster's revision with the one that it builds on.
-func (s *Service) apply(ctx context.Context, n arrival) (written int, reason string, err error) {
-	before, stored, err := s.stored(ctx, n)
-	if err != nil {
-		return 0, "", err
-	}
+func (s *Service) apply(ctx context.Context, n arrival, before Cluster, stored map[Key]Stored) (written int, reason string, err error) {
 	gone, err := s.publisherGone(ctx, before, n.agent)
 	if err != nil {
 		return 0, "", err
@@ -65,7 +59,7 @@ func (s *Service) apply(ctx context.Context, n arrival) (written int, reason str
 		if err != nil || reason != "" || n.isStored(c) {
 			return err
 		}
-		rest = diff(c, n.inv, n.rows, stored, n.at)
+		rest = diff(c, n.content, stored, n.at)
 		written = len(rest.Upsert) + len(rest.Delete)
 		size := rowsAtOnce
 		if rest.rows() > rowsAtOnce {
@@ -99,16 +93,16 @@ func (s *Service) apply(ctx context.Context, n arrival) (written int, reason str
 	return written, reason, err
 }
 
-// stored reads the cluster, which has no ID if there is none, and the hashes of its objects.
-func (s *Service) stored(ctx context.Context, n arrival) (Cluster, map[Key]Stored, error) {
-	c, err := s.Store.ClusterBySlug(ctx, n.agent.EnvironmentID, n.agent.ClusterSlug)
+// stored reads the cluster of an agent, which has no ID if there is none, and the hashes of its objects.
+func (s *Service) stored(ctx context.Context, a fleet.Agent, large bool) (Cluster, map[Key]Stored, error) {
+	c, err := s.Store.ClusterBySlug(ctx, a.EnvironmentID, a.ClusterSlug)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return Cluster{}, nil, nil
 	case err != nil:
 		return c, nil, fmt.Errorf("find the cluster: %w", err)
 	}
-	if !n.large && (c.PartlyApplied || c.Counts.all() > quickObjects) {
+	if !large && (c.PartlyApplied || c.Counts.all() > quickObjects) {
 		return c, nil, ErrLarge
 	}
 	hashes, err := s.Store.Hashes(ctx, c.ID)

@@ -10,12 +10,18 @@ import (
 // diff compares an inventory with the stored hashes. Rows that are equal are not written; rows that
 // vanished are deleted, unless their kind was unread (its rows stay as they are) or its list was cut
 // (they are marked unseen, and go once they were unseen for KeepUnseen).
-func diff(c Cluster, inv *wire.Inventory, rows []Object, stored map[Key]Stored, receivedAt time.Time) Change {
+func diff(c Cluster, got content, stored map[Key]Stored, receivedAt time.Time) Change {
 	ch := Change{ClusterID: c.ID, UnseenSince: receivedAt}
-	seen := make(map[Key]bool, len(rows))
-	for _, o := range rows {
+	seen := make(map[Key]bool, len(got.rows)+len(got.same))
+	for _, k := range got.same {
+		if !seen[k] && !stored[k].UnseenSince.IsZero() {
+			ch.Clear = append(ch.Clear, k)
+		}
+		seen[k] = true
+	}
+	for _, o := range got.rows {
 		if seen[o.Key] {
-			continue // an API server lists an object once; the first counts
+			continue // an API server lists an object once; of several the stored one counts, else the first
 		}
 		seen[o.Key] = true
 		old, ok := stored[o.Key]
@@ -27,7 +33,7 @@ func diff(c Cluster, inv *wire.Inventory, rows []Object, stored map[Key]Stored, 
 		}
 	}
 	reports := make(map[wire.Kind]wire.KindReport)
-	for _, r := range inv.Kinds {
+	for _, r := range got.inv.Kinds {
 		reports[r.Kind] = r
 	}
 	// Rows of a kind that was never read under this fingerprint are those of the cluster before it.

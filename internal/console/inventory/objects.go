@@ -11,18 +11,66 @@ import (
 	"prxm.uz/proxima/internal/wire"
 )
 
-// read turns a message into the inventory without its lists, and their objects as rows. Unless it may be
-// large, one with more than quickObjects or quickBytes is ErrLarge.
-func read(data []byte, large bool) (*wire.Inventory, []Object, error) {
-	b := builder{large: large}
-	inv, err := wire.ReadInventory(data, b.take)
-	return inv, b.out, err
+// content is what a message holds: the inventory without its lists, the rows of their objects, and the keys of
+// those that are stored just as they were sent.
+type content struct {
+	inv  *wire.Inventory
+	rows []Object
+	same []Key
+}
+
+// read reads a message, given what is stored. An object whose text is the stored one is not looked into: agents
+// write objects as this console does, and most do not change from one inventory to the next. Unless the message
+// may be large, one with more than quickObjects or quickBytes is ErrLarge.
+func read(data []byte, stored map[Key]Stored, large bool) (content, error) {
+	b := builder{stored: make(map[text]Key, len(stored)), large: large}
+	for k, s := range stored {
+		b.stored[text{k.Section, s.Hash}] = k
+	}
+	inv, err := wire.ReadInventory(data, b.known, b.take)
+	return content{inv: inv, rows: b.rows, same: b.same}, err
+}
+
+// text stands for the body of an object in its section.
+type text struct {
+	section Section
+	hash    [16]byte
 }
 
 type builder struct {
-	out   []Object
-	bytes int // of all bodies
-	large bool
+	stored map[text]Key
+	rows   []Object
+	same   []Key
+	bytes  int // of all bodies
+	large  bool
+}
+
+// known tells that an object is stored with this text.
+func (b *builder) known(list string, body []byte) (bool, error) {
+	k, ok := b.stored[text{Section(list), hash(body)}]
+	if !ok {
+		return false, nil
+	}
+	b.same = append(b.same, k)
+	return true, b.count(body)
+}
+
+func hash(body []byte) (h [16]byte) {
+	sum := sha256.Sum256(body)
+	copy(h[:], sum[:])
+	return h
+}
+
+// count holds all bodies to what an agent, which writes them in the same form, could have sent: a text of
+// empty objects grows many times when written out.
+func (b *builder) count(body []byte) error {
+	if b.bytes += len(body); b.bytes > wire.MaxInventory {
+		return fmt.Errorf("%w: the objects are larger than %d bytes", wire.ErrMalformed, wire.MaxInventory)
+	}
+	if !b.large && (len(b.rows)+len(b.same) >= quickObjects || b.bytes > quickBytes) {
+		return ErrLarge
+	}
+	return nil
 }
 
 func (b *builder) take(whole any) error {
@@ -43,24 +91,17 @@ func (b *builder) take(whole any) error {
 	return fmt.Errorf("no row is made of %T", whole)
 }
 
-// add holds all bodies to what an agent, which writes them in the same form, could have sent: a text of
-// empty objects grows many times when written out.
 func (b *builder) add(o Object, whole any) error {
 	body, err := json.Marshal(whole)
 	if err != nil {
 		return fmt.Errorf("%w: %s %s: %w", wire.ErrMalformed, o.Section, o.Name, err)
 	}
-	if b.bytes += len(body); b.bytes > wire.MaxInventory {
-		return fmt.Errorf("%w: the objects are larger than %d bytes", wire.ErrMalformed, wire.MaxInventory)
+	if err := b.count(body); err != nil {
+		return err
 	}
-	if !b.large && (len(b.out) == quickObjects || b.bytes > quickBytes) {
-		return ErrLarge
-	}
-	o.Body = body
-	sum := sha256.Sum256(body)
-	copy(o.Hash[:], sum[:])
+	o.Body, o.Hash = body, hash(body)
 	o.State, o.Node, o.Owner = column(o.State), column(o.Node), column(o.Owner)
-	b.out = append(b.out, o)
+	b.rows = append(b.rows, o)
 	return nil
 }
 

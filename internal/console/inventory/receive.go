@@ -120,15 +120,19 @@ func (s *Service) receive(ctx context.Context, agentID string, data []byte, rece
 	case a.Type != fleet.TypeCollector:
 		return s.drop(ctx, agentID, DropNotCollector)
 	}
-	inv, rows, err := read(data, large)
+	before, stored, err := s.stored(ctx, a, large)
 	if err != nil {
 		return err
 	}
-	s.noteSlug(ctx, a, inv.ClusterSlug, receivedAt)
-	if inv.ClusterSlug != a.ClusterSlug {
+	got, err := read(data, stored, large)
+	if err != nil {
+		return err
+	}
+	s.noteSlug(ctx, a, got.inv.ClusterSlug, receivedAt)
+	if got.inv.ClusterSlug != a.ClusterSlug {
 		return s.drop(ctx, agentID, DropOtherSlug)
 	}
-	written, reason, err := s.apply(ctx, arrival{agent: a, inv: inv, rows: rows, at: receivedAt, large: large})
+	written, reason, err := s.apply(ctx, arrival{content: got, agent: a, at: receivedAt, large: large}, before, stored)
 	switch {
 	case err != nil:
 		return err
