@@ -334,6 +334,7 @@ func (s *scene) outlive() {
 	if len(s.ends) > 0 {
 		s.syncedAfter(time.Now().Add(s.ahead))
 		s.await(4, passed)
+		s.agentsHoldLittle()
 	}
 }
 

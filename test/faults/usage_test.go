@@ -54,6 +54,37 @@ func (s *scene) measure(ctx context.Context) (usage, error) {
 	}, err
 }
 
+// What an agent of such a small cluster holds at the most, whatever it went through.
+const (
+	agentGoroutines = 40
+	agentFiles      = 24
+)
+
+// agentsHoldLittle looks at the agents that outlived the fault.
+func (s *scene) agentsHoldLittle() {
+	s.Helper()
+	for _, a := range s.agents {
+		if !a.Process().Running() {
+			continue
+		}
+		var goroutines, files float64
+		err := a.Process().Await(s.h.Context(), "what the agent holds to be little", func(ctx context.Context) error {
+			m, err := a.Metrics(ctx)
+			if err != nil {
+				return err
+			}
+			if goroutines, files = m["go_goroutines"], m["process_open_fds"]; goroutines > agentGoroutines || files > agentFiles {
+				return fmt.Errorf("%.0f goroutines, %.0f open files", goroutines, files)
+			}
+			return nil
+		})
+		if err != nil {
+			s.Error(err)
+		}
+		s.Logf("an agent holds %.0f goroutines, %.0f open files", goroutines, files)
+	}
+}
+
 // leave ends the agents, and waits until the console holds no more than before.
 func (s *scene) leave() {
 	s.Helper()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"path/filepath"
 )
 
@@ -80,6 +81,25 @@ func (a *Agent) URL() string { return "http://" + a.metrics }
 // AwaitReady returns when the agent is enrolled and connected.
 func (a *Agent) AwaitReady(ctx context.Context) error {
 	return a.Process().AwaitReady(ctx, a.URL()+"/readyz")
+}
+
+// Metrics reads the agent's metrics: each sample by its name and labels.
+func (a *Agent) Metrics(ctx context.Context) (map[string]float64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.URL()+"/metrics", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	return parseMetrics(string(text))
 }
 
 // AwaitLog returns when the agent's log holds the substring.

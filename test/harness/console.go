@@ -14,7 +14,6 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -313,18 +312,7 @@ func (c *Console) Metrics(ctx context.Context) (map[string]float64, error) {
 	if err != nil || status != http.StatusOK {
 		return nil, fmt.Errorf("metrics: status %d, %w", status, err)
 	}
-	metrics := map[string]float64{}
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		cut := strings.LastIndexByte(line, ' ')
-		if cut < 0 || line[0] == '#' {
-			continue
-		}
-		if metrics[line[:cut]], err = strconv.ParseFloat(line[cut+1:], 64); err != nil {
-			return nil, fmt.Errorf("metric %s: %w", line, err)
-		}
-	}
-	return metrics, nil
+	return parseMetrics(text)
 }
 
 // Login is [SignIn] at this console.

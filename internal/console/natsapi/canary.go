@@ -91,5 +91,6 @@ func (s *Server) reopen(ctx context.Context) {
 		s.Logger.ErrorContext(ctx, "the stream of inventories could not be opened anew", "error", err)
 		return
 	}
+	s.newest.Store(0)
 	s.Logger.WarnContext(ctx, "the stream of inventories was deleted and is made anew; agents send what was in it with their next sync")
 }

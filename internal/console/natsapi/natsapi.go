@@ -186,7 +186,7 @@ func (s *Server) streamConfig() jetstream.StreamConfig {
 // takeInventories keeps a consumer open. An external NATS may lose its stream, so it is made anew.
 func (s *Server) takeInventories(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
-		err := s.consume(ctx, func() { failures = 0; s.newest.Store(0); s.consuming.Store(true) })
+		err := s.consume(ctx, func() { failures = 0; s.consuming.Store(true) })
 		s.consuming.Store(false)
 		if ctx.Err() != nil {
 			return
