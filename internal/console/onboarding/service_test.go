@@ -569,6 +569,23 @@ func TestAHundredReadsOfASilentAttemptWriteOnce(t *testing.T) {
 	})
 }
 
+// What Console itself keeps out is not called silent, from the first moment on.
+func TestASuspensionIsAFact(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		first := o.record("Alpha")
+		o.prove(first.Token)
+		o.clock.Advance(time.Minute)
+		must(t, o.db.Fleet().InTx(t.Context(), func(tx fleet.Tx) error { return tx.SuspendAgent(t.Context(), "agt-1", o.clock.Now()) }))
+		o.clock.Advance(6 * time.Minute)
+		gates := o.status(first.Attempt.ID).Inventory.Gates
+		for i, state := range map[int]gate.State{1: gate.Warning, 2: gate.Failed, 3: gate.Blocked} {
+			if g := gates[i]; g.State != state || !strings.Contains(g.Sentence, "Console suspended agt-1 (6 min ago, until 12:11 UTC)") {
+				t.Errorf("gate %d is %s: %s", g.Number, g.State, g.Sentence)
+			}
+		}
+	})
+}
+
 // full is a store that takes no writes.
 type full struct{ onboarding.Store }
 
