@@ -34,9 +34,9 @@ func suspensionNote(out []Collector, now time.Time) string {
 		names = append(names, fmt.Sprintf("%s (%s, until %s)", c.Name, ago(now, c.SuspendedAt), clock(c.SuspendedUntil)))
 	}
 	if len(out) == 1 {
-		return fmt.Sprintf(" Console suspended %s, since it sent far more than an agent does, or opened far more connections; the audit log says which. It gets no credential until then, and nothing it sends is taken.", names[0])
+		return fmt.Sprintf(" Console suspended %s, since it sent far more than an agent does, or opened far more connections; Console’s log says which. It gets no credential until then, and nothing it sends is taken.", names[0])
 	}
-	return fmt.Sprintf(" Console suspended %s, since each sent far more than an agent does, or opened far more connections; the audit log says which. They get no credential until then, and nothing they send is taken.", list(names))
+	return fmt.Sprintf(" Console suspended %s, since each sent far more than an agent does, or opened far more connections; Console’s log says which. They get no credential until then, and nothing they send is taken.", list(names))
 }
 
 // withSuspension says beside a gate that waits for something to arrive whom Console itself keeps out. Where nobody
