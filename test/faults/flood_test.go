@@ -49,4 +49,3 @@ func (s *scene) flood(dir string) {
 		s.Fatal(err)
 	}
 }
-
