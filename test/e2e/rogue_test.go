@@ -106,7 +106,7 @@ func (r *rogue) applied(ctx context.Context, c *harness.Console, sync int64) tim
 	r.publish(r.head(1, sync) + fmt.Sprintf(`,"cluster":{"version":%q},"pods":[{"namespace":"shop","name":"web-%d"}],"kinds":[{"kind":"pods","kept":1,"total":1}]}`, version, sync))
 	if err := harness.Await(ctx, "the inventory", func(ctx context.Context) error {
 		got, err := r.cluster(ctx, c)
-		if err == nil && (got.Version == nil || *got.Version != version || got.Counts.Pods != 1) {
+		if err == nil && (got.Version == nil || *got.Version != version || got.Counts == nil || got.Counts.Pods != 1) {
 			err = fmt.Errorf("%+v", got)
 		}
 		return err

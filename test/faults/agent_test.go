@@ -41,6 +41,22 @@ func agentRows() []row {
 			},
 		},
 		{
+			section: section, name: "A second process on a copy of its state floods, and Console suspends it", gate: 3, state: failed,
+			says: []string{"beyond the 5-minute window", "Console suspended", "until ", "sent far more than an agent does"}, cure: []string{"copy of its data directory", "Agents"},
+			never: []string{"pod’s log", "reach NATS"},
+			arrange: func(s *scene) {
+				s.attempt()
+				dir := s.TempDir()
+				a := s.agentIn(dir)
+				s.await(4, passed)
+				s.flood(dir)
+				s.await(2, warning)
+				s.await(3, warning) // its last heartbeat is fresh
+				s.logged(a, "agent_suspended")
+				s.later(6 * time.Minute)
+			},
+		},
+		{
 			section: section, name: "It publishes under another slug", gate: 4, state: failed, says: []string{"elsewhere", "halden-prod"}, cure: []string{"PROXIMA_CLUSTER_SLUG", "halden-prod"},
 			arrange: func(s *scene) {
 				s.attempt()

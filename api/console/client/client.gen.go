@@ -278,7 +278,9 @@ type Cluster struct {
 	ClientName string            `json:"clientName"`
 	Collectors int               `json:"collectors"`
 	Conflict   *IdentityConflict `json:"conflict,omitempty"`
-	Counts     Counts            `json:"counts"`
+
+	// Counts Of the last inventory that is stored whole; absent until there is one.
+	Counts *Counts `json:"counts,omitempty"`
 
 	// Dropped Inventories that were not applied.
 	Dropped   int64      `json:"dropped"`
@@ -297,9 +299,12 @@ type Cluster struct {
 	Kinds       []KindState `json:"kinds"`
 	LastSyncAt  *time.Time  `json:"lastSyncAt,omitempty"`
 	Name        string      `json:"name"`
-	Platform    *string     `json:"platform,omitempty"`
-	Provider    *string     `json:"provider,omitempty"`
-	Slug        string      `json:"slug"`
+
+	// PartlyStored An inventory is being stored now, part by part: until it is whole, lists hold a mixture of the last two. Absent while none is.
+	PartlyStored *bool   `json:"partlyStored,omitempty"`
+	Platform     *string `json:"platform,omitempty"`
+	Provider     *string `json:"provider,omitempty"`
+	Slug         string  `json:"slug"`
 
 	// UID UID of the namespace kube-system.
 	UID     string  `json:"uid"`

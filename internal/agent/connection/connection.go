@@ -5,7 +5,6 @@ package connection
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -148,8 +147,8 @@ func cure(err error) string {
 	if refused(err) {
 		return "nothing, if it ends soon: the agent asks console for a fresh credential by itself; if it stays, see under Agents whether this one was revoked"
 	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return "put the PEM of the CA behind NATS into a file and name it in PROXIMA_NATS_CA_FILE or PROXIMA_CA_FILE"
+	if cure, ok := network.TLSCure(err, "PROXIMA_NATS_CA_FILE or PROXIMA_CA_FILE"); ok {
+		return cure
 	}
 	return "open this address in network policies and firewalls, or let console offer wss on 443 (PROXIMA_NATS_PUBLIC_URLS)"
 }

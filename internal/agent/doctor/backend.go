@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -129,37 +128,13 @@ func unreached(check string, u *url.URL, err error, otherwise string) Finding {
 
 func certificate(check string, u *url.URL, err error, variable string) Finding {
 	f := Finding{Check: check, Status: Failed, Message: fmt.Sprintf("TLS with %s failed: %v", network.Address(u), err), Cure: "check that this port speaks TLS"}
-	verify, ok := errors.AsType[*tls.CertificateVerificationError](err)
-	if !ok || len(verify.UnverifiedCertificates) == 0 {
-		return f
+	if verify, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && len(verify.UnverifiedCertificates) > 0 {
+		f.Message = fmt.Sprintf("the certificate of %s is not trusted: %v; presented: %s", network.Address(u), verify.Err, describe(verify.UnverifiedCertificates[0]))
 	}
-	leaf := verify.UnverifiedCertificates[0]
-	f.Message = fmt.Sprintf("the certificate of %s is not trusted: %v; presented: %s", network.Address(u), verify.Err, describe(leaf))
-	var (
-		unknown x509.UnknownAuthorityError
-		name    x509.HostnameError
-		invalid x509.CertificateInvalidError
-	)
-	switch {
-	case errors.As(err, &unknown):
-		f.Cure = "put the PEM of the issuing CA into a file and name it in " + variable + "; where you expect a public CA, an intercepting proxy is in between"
-	case errors.As(err, &name):
-		f.Cure = "use a name that the certificate is made out for (" + names(leaf) + "), or renew it with this name"
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		f.Cure = fmt.Sprintf("it is valid from %s to %s: renew it, or correct this machine's clock", leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339))
-	default:
-		f.Cure = "renew the certificate"
+	if cure, ok := network.TLSCure(err, variable); ok {
+		f.Cure = cure
 	}
 	return f
-}
-
-// names are what a certificate is made out for, the first five.
-func names(c *x509.Certificate) string {
-	all := slices.Clone(c.DNSNames)
-	for _, ip := range c.IPAddresses {
-		all = append(all, ip.String())
-	}
-	return strings.Join(all[:min(len(all), 5)], ", ")
 }
 
 func describe(c *x509.Certificate) string {

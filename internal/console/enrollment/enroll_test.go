@@ -235,6 +235,14 @@ func TestHostileRequestsStoreNothing(t *testing.T) {
 		if n := d.agents(); n != 0 {
 			t.Errorf("%d agents are stored", n)
 		}
+		stranger := d.pod("a")
+		stranger.AgentType = "root"
+		_, err := stranger.enroll(plain)
+		want(t, err, problem.Invalid, enrollment.CodeInvalidRequest)
+		if p, _ := errors.AsType[*problem.Error](err); p.Message != `There is no type of agent "root"; the types are ["collector" "k8s-node-monitor" "host"].` ||
+			p.Cure != "Run the printed command again: it names the image of this Console's version, whose agent is of a type that Console knows." {
+			t.Errorf("%q, cure %q", p.Message, p.Cure)
+		}
 		for _, name := range []string{"node-1.example", strings.Repeat("a", 253), "узел-1", "a'b\"c$(d)`e`"} {
 			p := d.pod(name)
 			p.AgentType, p.ClusterSlug = fleet.TypeHost, ""

@@ -175,7 +175,7 @@ func checkForm(req Request) error {
 	switch {
 	case !slices.Contains(fleet.Types(), req.AgentType):
 		return invalid("agentType", fmt.Sprintf("There is no type of agent %q; the types are %q.", req.AgentType, fleet.Types()),
-			"Set PROXIMA_AGENT_TYPE to one of them, or leave it out.")
+			"Run the printed command again: it names the image of this Console's version, whose agent is of a type that Console knows.")
 	case req.Name == "" || len(req.Name) > wire.MaxName:
 		return invalid("name", fmt.Sprintf("The agent's name has %d bytes; 1 to %d are allowed.", len(req.Name), wire.MaxName),
 			"Give the agent such a name, which a pod takes from POD_NAME or the cluster slug.")

@@ -167,8 +167,13 @@ func cluster(c inventory.Cluster) api.Cluster {
 		Slug: c.Slug, Name: c.Name, UID: c.UID, Version: text(c.Version), Platform: text(c.Platform), Provider: text(c.Provider),
 		AgentID: text(c.AgentID), AgentName: text(c.AgentName), FirstSyncAt: at(c.FirstSyncAt), LastSyncAt: at(c.LastSyncAt),
 		Collectors: c.Collectors, EnrolledAt: at(c.EnrolledAt), HeartbeatAt: at(c.HeartbeatAt), Kinds: each(c.Kinds, kind),
-		Counts:  counts(c.Counts),
 		Dropped: c.Dropped, DroppedAt: at(c.DroppedAt), DroppedReason: text(c.DroppedReason),
+	}
+	if c.Counted() {
+		out.Counts = new(counts(c.Counts))
+	}
+	if c.PartlyApplied {
+		out.PartlyStored = new(true)
 	}
 	if x := c.Conflict; !x.SeenAt.IsZero() {
 		out.Conflict = &api.IdentityConflict{

@@ -21,6 +21,9 @@ func (c Cluster) Scope() access.Scope {
 	return access.Scope{ClientID: c.ClientID, EnvironmentID: c.EnvironmentID}
 }
 
+// Counted tells whether a sync was ever stored whole. Until then nobody counted what the cluster holds.
+func (c Cluster) Counted() bool { return !c.LastSyncAt.IsZero() }
+
 // ClusterSortKeys are the columns by which clusters sort; the first is the default.
 func ClusterSortKeys() []string {
 	return []string{"name", "enrolled", "heartbeat", "inventory", "nodes", "pods", "version"}

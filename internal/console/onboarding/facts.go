@@ -73,7 +73,7 @@ func host(remoteAddr string) string {
 func collectorFact(a fleet.Agent) gate.Collector {
 	c := gate.Collector{
 		Name: a.Name, Slug: a.ClusterSlug, Version: a.Version, EnrolledAt: a.EnrolledAt, RevokedAt: a.RevokedAt, ReleasedAt: a.ReleasedAt,
-		HeartbeatAt: a.HeartbeatAt, PresenceAt: a.PresenceAt, Leads: a.Role == wire.RoleLeader, CredentialExpiresAt: a.CredentialExpiresAt,
+		SuspendedAt: a.SuspendedAt, SuspendedUntil: a.SuspendedUntil(), HeartbeatAt: a.HeartbeatAt, PresenceAt: a.PresenceAt, Leads: a.Role == wire.RoleLeader, CredentialExpiresAt: a.CredentialExpiresAt,
 		PublishedSlug: a.PublishedSlug, PublishedSlugAt: a.PublishedSlugAt,
 		ReportedInterval: time.Duration(a.SyncIntervalSeconds) * time.Second,
 	}

@@ -20,8 +20,8 @@ const (
 	leaseName     = "onboarding-evaluation"
 )
 
-// putWithin bounds the caching of a verdict.
-const putWithin = 2 * time.Second
+// writeWithin bounds the caching of a verdict, and the question whether anything can be stored.
+const writeWithin = 2 * time.Second
 
 // Status measures an attempt now. What is stored of earlier verdicts has no part in it.
 func (s *Service) Status(ctx context.Context, p access.Principal, attemptID string) (Status, error) {
@@ -35,7 +35,7 @@ func (s *Service) Status(ctx context.Context, p access.Principal, attemptID stri
 	if err != nil {
 		return Status{}, err
 	}
-	if stale(status) && status.Attempt.ArchivedAt.IsZero() { // what an archived attempt came to stays
+	if changed(status) && status.Attempt.ArchivedAt.IsZero() { // what an archived attempt came to stays
 		// The cache serves list rows; that it could not be written takes nothing from this answer.
 		if err := s.put(ctx, &status, time.Time{}); err != nil {
 			s.Logger.WarnContext(ctx, "the verdict was not cached", "onboarding", attemptID, "error", err)
@@ -44,11 +44,11 @@ func (s *Service) Status(ctx context.Context, p access.Principal, attemptID stri
 	return status, nil
 }
 
-// stale tells whether the cached verdict differs or is old enough to be written anew: an open page
-// measures every two seconds, and most of its measurements say the same.
-func stale(st Status) bool {
+// changed tells whether list rows would show another verdict. Only that makes a reader write: an open page measures
+// every two seconds, and most of its measurements say the same.
+func changed(st Status) bool {
 	cached := st.Attempt.LastStatus
-	return cached == nil || *cached != summarize(st.Inventory) || st.CheckedAt.Sub(st.Attempt.LastCheckedAt) >= evaluateEvery
+	return cached == nil || *cached != summarize(st.Inventory)
 }
 
 func (s *Service) measure(ctx context.Context, attemptID string) (Status, error) {
@@ -67,7 +67,7 @@ func (s *Service) measure(ctx context.Context, attemptID string) (Status, error)
 	found := facts(rows, s.SyncInterval, now)
 	status := Status{Attempt: rows.Attempt, CheckedAt: now, Tokens: rows.Tokens, Inventory: gate.Inventory(found, now)}
 	if silent(status.Inventory) && status.Attempt.ArchivedAt.IsZero() {
-		if err := s.put(ctx, &status, time.Time{}); err != nil && ctx.Err() == nil {
+		if err := s.storable(ctx); err != nil && ctx.Err() == nil {
 			s.Logger.ErrorContext(ctx, "nothing can be stored, so the silence of an agent is not held against it", "onboarding", attemptID, "error", err)
 			found.Unstored = whyUnstored
 			status.Inventory = gate.Inventory(found, now)
@@ -151,7 +151,7 @@ func (s *Service) cache(ctx context.Context, st Status) error {
 		doneAt = st.CheckedAt
 		s.Logger.InfoContext(ctx, "inventory proved", "onboarding", st.Attempt.ID, "slug", st.Attempt.Slug)
 	}
-	if doneAt.IsZero() && !stale(st) {
+	if doneAt.IsZero() && !changed(st) && st.CheckedAt.Sub(st.Attempt.LastCheckedAt) < evaluateEvery {
 		return nil
 	}
 	return s.put(ctx, &st, doneAt)
@@ -159,7 +159,7 @@ func (s *Service) cache(ctx context.Context, st Status) error {
 
 // put caches the verdict, and does not wait for long: verdicts are read while the database takes no writes.
 func (s *Service) put(ctx context.Context, st *Status, doneAt time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, putWithin)
+	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
 	sum := summarize(st.Inventory)
 	if err := s.Store.PutStatus(ctx, st.Attempt.ID, sum, st.CheckedAt, doneAt); err != nil {
@@ -167,6 +167,13 @@ func (s *Service) put(ctx context.Context, st *Status, doneAt time.Time) error {
 	}
 	st.Attempt.LastStatus, st.Attempt.LastCheckedAt = &sum, st.CheckedAt
 	return nil
+}
+
+// storable is nil while the database takes writes. The store itself sees to it that asking writes seldom.
+func (s *Service) storable(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, writeWithin)
+	defer cancel()
+	return s.Store.Ready(ctx)
 }
 
 // silent tells whether a verdict rests on what did not arrive: then it matters whether it could be stored.

@@ -108,6 +108,8 @@ type Store interface {
 	Rows(ctx context.Context, id string) (Rows, error)
 	// PutStatus caches a summary; DoneAt, where not zero, stamps inventory_done_at if it is not yet.
 	PutStatus(ctx context.Context, id string, s Summary, checkedAt, inventoryDoneAt time.Time) error
+	// Ready tells whether writes are taken now. It may be asked often.
+	Ready(ctx context.Context) error
 	// Open lists the ids of attempts that the background evaluation still watches: neither archived
 	// nor abandoned, not done or checked more than an hour ago.
 	Open(ctx context.Context) ([]string, error)

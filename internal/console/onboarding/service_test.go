@@ -540,6 +540,70 @@ func TestDoneIsStampedInTheBackgroundOnly(t *testing.T) {
 	})
 }
 
+// Whoever may read reads for days, on pages that measure every two seconds: the same verdict is not stored again, and
+// that a silent agent makes Console ask whether anything can be stored writes no more.
+func TestAHundredReadsOfASilentAttemptWriteOnce(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		first := o.record("Alpha")
+		o.enroll("agt-1", first.Token)
+		o.clock.Advance(20 * time.Minute)
+		stored := func() string {
+			return fmt.Sprint(o.db.Dump(t, "onboardings"), o.db.Dump(t, "settings"))
+		}
+		writes := 0
+		for before := stored(); o.clock.Now().Before(storetest.Noon().Add(20*time.Minute + 200*time.Second)); o.clock.Advance(2 * time.Second) {
+			if s := o.status(first.Attempt.ID); s.Inventory.Gates[2].State != gate.Failed {
+				t.Fatalf("gate 3 is %+v", s.Inventory.Gates[2])
+			}
+			if after := stored(); after != before {
+				writes++
+				before = after
+			}
+		}
+		if writes > 1 {
+			t.Errorf("a hundred reads wrote %d times", writes)
+		}
+		if a, err := o.db.Onboarding().Attempt(t.Context(), first.Attempt.ID); err != nil || a.LastStatus == nil || a.LastStatus.Failed != 1 {
+			t.Errorf("list rows have %+v, %v", a.LastStatus, err)
+		}
+	})
+}
+
+// What Console itself keeps out is not called silent, from the first moment on.
+func TestASuspensionIsAFact(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		first := o.record("Alpha")
+		o.prove(first.Token)
+		o.clock.Advance(time.Minute)
+		must(t, o.db.Fleet().InTx(t.Context(), func(tx fleet.Tx) error { return tx.SuspendAgent(t.Context(), "agt-1", o.clock.Now()) }))
+		o.clock.Advance(6 * time.Minute)
+		gates := o.status(first.Attempt.ID).Inventory.Gates
+		for i, state := range map[int]gate.State{1: gate.Warning, 2: gate.Failed, 3: gate.Blocked} {
+			if g := gates[i]; g.State != state || !strings.Contains(g.Sentence, "Console suspended agt-1 (6 min ago, until 12:11 UTC)") {
+				t.Errorf("gate %d is %s: %s", g.Number, g.State, g.Sentence)
+			}
+		}
+	})
+}
+
+// full is a store that takes no writes.
+type full struct{ onboarding.Store }
+
+func (full) Ready(context.Context) error { return errors.New("the disk is full") }
+
+// Where nothing can be stored, silence says nothing about an agent.
+func TestNothingCanBeStored(t *testing.T) {
+	inOffices(t, func(t *testing.T, o *office) {
+		first := o.record("Alpha")
+		o.enroll("agt-1", first.Token)
+		o.clock.Advance(20 * time.Minute)
+		o.Store = full{o.db.Onboarding()}
+		if g := o.status(first.Attempt.ID).Inventory.Gates[2]; g.State != gate.Warning || !strings.Contains(g.Sentence, "cannot store what agents send now") {
+			t.Errorf("gate 3 is %s: %s", g.State, g.Sentence)
+		}
+	})
+}
+
 func TestCommand(t *testing.T) {
 	inOffices(t, func(t *testing.T, o *office) {
 		first := o.record("Alpha")

@@ -195,6 +195,8 @@ func (s onboardingStore) PutStatus(ctx context.Context, id string, summary onboa
 	})
 }
 
+func (s onboardingStore) Ready(ctx context.Context) error { return s.db.Ready(ctx) }
+
 func (s onboardingStore) Open(ctx context.Context) ([]string, error) {
 	before := s.db.clock.Now().Add(-recheckDoneAfter)
 	ids, err := s.db.read.OpenOnboardings(ctx, dbtype.At(before))

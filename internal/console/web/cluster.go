@@ -42,7 +42,7 @@ func (s *server) head(v *visit, current inventory.Section) (clusterHead, error) 
 	}
 	for _, section := range inventory.Sections() {
 		head.Tabs = append(head.Tabs, tab{
-			Label: sectionTitle(section), Count: grouped(countOf(c.Counts, section)),
+			Label: sectionTitle(section), Count: countOf(c, section),
 			Address: sectionPath(c.ID, section), Current: section == current,
 		})
 	}

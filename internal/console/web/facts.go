@@ -50,6 +50,8 @@ func inventoryFact(c inventory.Cluster, now time.Time, interval time.Duration) f
 	switch {
 	case !c.Conflict.SeenAt.IsZero():
 		f.Class, f.Word = "failed", "Two identities"
+	case f.At.IsZero() && c.PartlyApplied:
+		f.Class, f.Word = "waiting", "Being stored"
 	case f.At.IsZero():
 		f.Class, f.Word = "waiting", "None yet"
 	case f.Stale:

@@ -13,7 +13,7 @@ import (
 type removeData struct {
 	base
 	clusterHead
-	// Goes lists what is deleted.
+	// Goes says what is deleted.
 	Goes  string
 	Fault *fault
 }
@@ -25,12 +25,20 @@ func (s *server) showRemove(v *visit, status int, told *fault) error {
 	if err != nil {
 		return err
 	}
-	n := head.Cluster.Counts
 	page := removeData{base: s.base(v, "Remove a cluster", "clusters"), clusterHead: head, Fault: told}
 	page.Narrow = true
-	page.Goes = "The stored rows of " + plural(n.Nodes, "node", "nodes") + ", " + plural(n.Namespaces, "namespace", "namespaces") + ", " +
-		plural(n.Workloads, "workload", "workloads") + ", " + plural(n.Pods, "pod", "pods") + ", " + plural(n.Services, "service", "services") + " and " + plural(n.Events, "event", "events")
+	page.Goes = goes(head.Cluster)
 	return v.render(status, removeView(page))
+}
+
+// goes says which rows are deleted with a cluster.
+func goes(c inventory.Cluster) string {
+	if !c.Counted() {
+		return "What is stored of its inventory is deleted here."
+	}
+	n := c.Counts
+	return "The stored rows of " + plural(n.Nodes, "node", "nodes") + ", " + plural(n.Namespaces, "namespace", "namespaces") + ", " +
+		plural(n.Workloads, "workload", "workloads") + ", " + plural(n.Pods, "pod", "pods") + ", " + plural(n.Services, "service", "services") + " and " + plural(n.Events, "event", "events") + " are deleted here."
 }
 
 func (s *server) remove(v *visit) error {

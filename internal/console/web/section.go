@@ -116,12 +116,17 @@ func (s *server) section(v *visit) error {
 
 // count says how many of how many objects the list shows.
 func (d sectionData) count() string {
-	all := countOf(d.Cluster.Counts, d.Section)
 	noun := strings.ToLower(sectionTitle(d.Section))
-	if d.Filtered {
-		return grouped(d.Pager.Total) + " of " + grouped(all) + " " + noun
+	found := plural(d.Pager.Total, strings.TrimSuffix(noun, "s"), noun)
+	switch {
+	case !d.Cluster.Counted() && d.Pager.Total == 0 && !d.Filtered:
+		return "no " + noun + " yet"
+	case !d.Cluster.Counted():
+		return found + " so far"
+	case d.Filtered:
+		return grouped(d.Pager.Total) + " of " + countOf(d.Cluster, d.Section) + " " + noun
 	}
-	return plural(d.Pager.Total, strings.TrimSuffix(noun, "s"), noun)
+	return found
 }
 
 func sectionTitle(s inventory.Section) string {
@@ -142,7 +147,15 @@ func sectionTitle(s inventory.Section) string {
 	return string(s)
 }
 
-func countOf(c inventory.Counts, s inventory.Section) int {
+// countOf is how many rows of a section are stored, "–" while nobody counted them.
+func countOf(c inventory.Cluster, s inventory.Section) string {
+	if !c.Counted() {
+		return "–"
+	}
+	return grouped(countIn(c.Counts, s))
+}
+
+func countIn(c inventory.Counts, s inventory.Section) int {
 	switch s {
 	case inventory.SectionNodes:
 		return c.Nodes

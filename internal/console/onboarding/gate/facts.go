@@ -113,15 +113,18 @@ type Refusal struct {
 
 // Collector is one agent of type collector that enrolled with one of the attempt's tokens.
 type Collector struct {
-	Name        string
-	Slug        string // that it enrolled with
-	Version     string
-	EnrolledAt  time.Time
-	RevokedAt   time.Time // zero: not revoked
-	ReleasedAt  time.Time // zero: its identity was not released
-	HeartbeatAt time.Time // received; zero: never
-	PresenceAt  time.Time // received; zero: never
-	Leads       bool      // as it last reported
+	Name       string
+	Slug       string // that it enrolled with
+	Version    string
+	EnrolledAt time.Time
+	RevokedAt  time.Time // zero: not revoked
+	ReleasedAt time.Time // zero: its identity was not released
+	// SuspendedAt is when Console last suspended it for a flood, until SuspendedUntil; zero: never.
+	SuspendedAt    time.Time
+	SuspendedUntil time.Time
+	HeartbeatAt    time.Time // received; zero: never
+	PresenceAt     time.Time // received; zero: never
+	Leads          bool      // as it last reported
 	// CredentialExpiresAt is the end of the credential it last got.
 	CredentialExpiresAt time.Time
 	// PublishedSlug is a slug other than Slug under which it published; "" if none.

@@ -62,6 +62,17 @@ func beside(name, slug string, silent time.Duration) func(*Facts) {
 	}
 }
 
+// suspend makes the collector one that Console suspended so long ago, and that was heard until then.
+func suspend(f *Facts, i int, since time.Duration) {
+	at := noon.Add(-since)
+	c := &f.Collectors.Value[i]
+	c.SuspendedAt, c.SuspendedUntil = at, at.Add(10*time.Minute)
+	c.PresenceAt = at.Add(-4 * time.Second)
+	if !c.HeartbeatAt.IsZero() {
+		c.HeartbeatAt = at.Add(-6 * time.Second)
+	}
+}
+
 // holder is a collector on the slug that enrolled with the token of another install.
 func holder(change func(*Collector)) func(*Facts) {
 	return func(f *Facts) {
@@ -179,6 +190,65 @@ func stories() []story {
 		{"three replicas, all silent", func(f *Facts) {
 			f.Collectors.Value[0].HeartbeatAt, f.Collectors.Value[0].PresenceAt = noon.Add(-26*time.Minute), noon.Add(-26*time.Minute)
 			f.Collectors.Value = append(f.Collectors.Value, Collector{Name: "agent-1", Slug: "halden-prod", EnrolledAt: noon.Add(-40 * time.Minute)})
+		}},
+		{"suspended a moment ago", func(f *Facts) { suspend(f, 0, 10*time.Second) }},
+		{"suspended, and the window is over", func(f *Facts) {
+			suspend(f, 0, 7*time.Minute)
+			f.Cluster.Value.LastSyncAt = noon.Add(-8 * time.Minute)
+		}},
+		{"suspended, and the inventory is old", func(f *Facts) {
+			suspend(f, 0, 4*time.Minute)
+			f.Cluster.Value.LastSyncAt = noon.Add(-11 * time.Minute)
+		}},
+		{"suspended before its first inventory", func(f *Facts) {
+			suspend(f, 0, 4*time.Minute)
+			f.Cluster.Value = nil
+		}},
+		{"suspended before its first inventory, inside the budget", func(f *Facts) {
+			suspend(f, 0, time.Minute)
+			f.Collectors.Value[0].EnrolledAt = noon.Add(-4 * time.Minute)
+			f.Cluster.Value = nil
+		}},
+		{"suspended before its first heartbeat", func(f *Facts) {
+			suspend(f, 0, 30*time.Second)
+			c := &f.Collectors.Value[0]
+			c.EnrolledAt, c.HeartbeatAt, c.PresenceAt = noon.Add(-time.Minute), time.Time{}, time.Time{}
+			f.Cluster.Value = nil
+		}},
+		{"suspended, while another install has the slug", func(f *Facts) {
+			suspend(f, 0, 4*time.Minute)
+			f.Cluster.Value.Ours, f.Cluster.Value.Publisher = false, "old-agent"
+		}},
+		{"the leader is suspended, and a standby is there", func(f *Facts) {
+			beside("agent-1", "halden-prod", 5*time.Second)(f)
+			suspend(f, 0, time.Minute)
+		}},
+		{"the leader is suspended and still holds the Lease", func(f *Facts) {
+			beside("agent-1", "halden-prod", 5*time.Second)(f)
+			suspend(f, 0, 7*time.Minute)
+		}},
+		{"both replicas are suspended", func(f *Facts) {
+			beside("agent-1", "halden-prod", 6*time.Minute)(f)
+			suspend(f, 0, 7*time.Minute)
+			suspend(f, 1, 6*time.Minute)
+		}},
+		{"suspended, and the other replica revoked", func(f *Facts) {
+			beside("agent-1", "halden-prod", 6*time.Minute)(f)
+			suspend(f, 0, 7*time.Minute)
+			f.Collectors.Value[1].RevokedAt = noon.Add(-time.Minute)
+		}},
+		{"suspended and revoked", func(f *Facts) {
+			suspend(f, 0, 7*time.Minute)
+			f.Collectors.Value[0].RevokedAt = noon.Add(-time.Minute)
+		}},
+		{"the suspension ended, and it did not come back", func(f *Facts) { suspend(f, 0, 12*time.Minute) }},
+		{"the suspension ended, and it came back", func(f *Facts) {
+			suspend(f, 0, 12*time.Minute)
+			f.Collectors.Value[0].HeartbeatAt, f.Collectors.Value[0].PresenceAt = noon.Add(-5*time.Second), noon.Add(-5*time.Second)
+		}},
+		{"suspended, and its pod lost its state", func(f *Facts) {
+			suspend(f, 0, 3*time.Minute)
+			stranger("agent_suspended", "halden-prod", noon.Add(-time.Minute))(f)
 		}},
 		{"sync inside the budget", func(f *Facts) { f.Cluster.Value = nil; f.Collectors.Value[0].EnrolledAt = noon.Add(-4 * time.Minute) }},
 		{"sync late", func(f *Facts) { f.Cluster.Value = nil }},
@@ -404,6 +474,10 @@ func TestInvariants(t *testing.T) {
 			}) {
 				fail("failed beside a collector that is present")
 			}
+			if live, _ := unrevoked(f.replicas()); j > 0 && f.Collectors.why() == "" && g.State != Passed && f.RemovedAt.IsZero() && len(live) > 0 && (j == 2 && g.State != Blocked || j == 3 && stopped == Failed) &&
+				!slices.ContainsFunc(live, func(c Collector) bool { return !noon.Before(c.SuspendedUntil) }) && !strings.Contains(g.Sentence, "Console suspended") {
+				fail("hides that Console itself keeps all collectors out")
+			}
 			if c := f.Cluster.Value; j == 3 && g.State == Blocked && f.Cluster.why() == "" && c != nil && c.Ours && !strings.Contains(g.Sentence, "The last inventory arrived") {
 				fail("denies the inventory that arrived")
 			}
@@ -456,6 +530,10 @@ func randomFacts(rng *rand.Rand) Facts {
 			c := Collector{Name: "a", Slug: []string{"s", "s", "s", "other"}[rng.IntN(4)], EnrolledAt: at(30 * time.Minute), RevokedAt: sometimes(8, at(time.Hour)), PresenceAt: sometimes(2, at(10*time.Minute)), CredentialExpiresAt: noon.Add(time.Duration(rng.IntN(3)-1) * time.Hour)}
 			if !maybe(3) {
 				c.HeartbeatAt = at(8 * time.Minute)
+			}
+			if maybe(5) {
+				c.SuspendedAt = at(20 * time.Minute)
+				c.SuspendedUntil = c.SuspendedAt.Add(10 * time.Minute)
 			}
 			collectors = append(collectors, c)
 			tokens[0].Collectors++

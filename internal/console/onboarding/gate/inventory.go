@@ -53,6 +53,9 @@ func Inventory(f Facts, now time.Time) Track {
 	sync, stopped := notReached(enrolled, heartbeat)
 	if stopped {
 		sync.Sentence += storedBefore(f, now)
+		if out, _ := keptOut(f.replicas(), now); sync.State == Blocked {
+			sync.Sentence += suspensionNote(out, now)
+		}
 	}
 	if conflict, ok := judgeConflict(f, now); ok && sync.State != Blocked {
 		sync, stopped = conflict, true
@@ -284,7 +287,9 @@ func judgeEnrolled(f Facts, token State, now time.Time) Gate {
 	refused = refused && f.Tokens.why() == ""
 	holder, outlived := outliving(f, r, now)
 	if refused && !outlived && f.Collectors.why() == "" {
-		return refusedGate(r, now)
+		g := refusedGate(r, now)
+		g.Sentence += refusedUntil(r, f.Collectors.Value, now)
+		return g
 	}
 	if token == Failed {
 		return Gate{State: Blocked, Sentence: "Not judged, since gate 1 has not passed: without a valid install token no collector can enroll. Nothing was attempted here, and nothing was sent to the cluster."}
@@ -317,9 +322,12 @@ func judgeEnrolled(f Facts, token State, now time.Time) Gate {
 	}
 	g := Gate{State: Passed, Sentence: fmt.Sprintf("%s enrolled with this attempt’s token: %s. Collectors create no host record, so this cluster appears under Clusters and never under Hosts.", capital(count(len(collectors), "collector", "collectors")), list(names))}
 	if refused && now.Sub(r.At) <= noteStrangerFor {
-		return besideStranger(g, r, holder, now)
+		g = besideStranger(g, r, holder, now)
 	}
-	return g
+	if _, all := keptOut(collectors, now); all {
+		g.State = Warning // true, but not yet usable
+	}
+	return withSuspension(g, collectors, now)
 }
 
 func waitingForCollector(f Facts, now time.Time) Gate {
@@ -468,7 +476,7 @@ func refusalOf(r Refusal) (why string, cure *Action) {
 			&Action{Text: "Find out why it was revoked. If the agent is to come back, delete its record under Agents; the pod then enrolls with a new identity."}
 	case "agent_suspended":
 		return "the agent of that name had sent far more than an agent does, or opened far more connections, and is kept out for ten minutes",
-			&Action{Text: "It comes back by itself. If it happens again, find out what else uses its key, such as a second process on a copy of its data directory."}
+			&Action{Text: mendFlood}
 	case "key_in_use":
 		return "its key belongs to another agent",
 			&Action{Text: "Give each agent a data directory of its own: a copied state.json is another agent’s identity. Remove the copy and start the pod again, which makes a key of its own."}
@@ -492,6 +500,9 @@ func enrolledEvidence(f Facts) []Evidence {
 		}
 		if !c.RevokedAt.IsZero() {
 			v += ", revoked " + instant(c.RevokedAt)
+		}
+		if !c.SuspendedAt.IsZero() {
+			v += ", suspended " + instant(c.SuspendedAt) + " until " + instant(c.SuspendedUntil)
 		}
 		out = append(out, Evidence{Label: "Collector " + c.Name, Value: v, At: c.EnrolledAt})
 		if len(out) == 8 {
@@ -538,15 +549,19 @@ func judgeHeartbeat(f Facts, now time.Time) Gate {
 		if c.EnrolledAt.After(newest.EnrolledAt) {
 			newest = c
 		}
-		if c.present(now) {
+		if c.present(now) && !c.suspended(now) {
 			present = append(present, c.Name)
 		}
+	}
+	out, all := keptOut(collectors, now)
+	if all {
+		return judgeSuspended(out, freshest, now)
 	}
 	window := limit(HeartbeatWindow)
 	deadline := newest.EnrolledAt.Add(HeartbeatWindow)
 	switch {
 	case !freshest.HeartbeatAt.IsZero() && now.Sub(freshest.HeartbeatAt) <= HeartbeatWindow:
-		return Gate{State: Passed, Sentence: fmt.Sprintf("%s sent a heartbeat %s, inside the %s window.%s", freshest.Name, ago(now, freshest.HeartbeatAt), adjective(window), standbys(collectors, freshest.Name, now))}
+		return Gate{State: Passed, Sentence: fmt.Sprintf("%s sent a heartbeat %s, inside the %s window.%s", freshest.Name, ago(now, freshest.HeartbeatAt), adjective(window), standbys(collectors, freshest.Name, now)+suspensionNote(out, now))}
 	case now.Before(deadline):
 		return Gate{State: Waiting, Sentence: fmt.Sprintf("%s enrolled %s and has not sent a heartbeat yet. The first is due within %s of the enrolment, by %s.", newest.Name, ago(now, newest.EnrolledAt), window, clock(deadline))}
 	}
@@ -571,8 +586,8 @@ func judgeHeartbeat(f Facts, now time.Time) Gate {
 	if freshest.HeartbeatAt.IsZero() {
 		freshest = newest
 	}
-	g.Sentence += credentialNote(freshest, now)
-	return g
+	g.Sentence += credentialNote(freshest, now) + suspensionEnded(freshest, now)
+	return withSuspension(g, collectors, now)
 }
 
 // mendConsole is the cure where Console itself is what fails.
@@ -632,7 +647,7 @@ func standbys(replicas []Collector, leader string, now time.Time) string {
 	var names, gone []string
 	for _, c := range replicas {
 		switch {
-		case c.Name == leader || !c.RevokedAt.IsZero() || !c.ReleasedAt.IsZero():
+		case c.Name == leader || !c.RevokedAt.IsZero() || !c.ReleasedAt.IsZero() || c.suspended(now):
 		case c.present(now) && c.Leads: // a deposed leader says at once that it stands by
 			gone = append(gone, fmt.Sprintf("%s (led before, last heard %s)", c.Name, ago(now, c.heardAt())))
 		case c.present(now):
@@ -726,10 +741,10 @@ func judgeSync(f Facts, now time.Time) Gate {
 		return unstoredGate(f, "inventory of this attempt’s own", time.Time{}, now)
 	}
 	if c := f.Cluster.Value; c != nil {
-		return foreignGate(f, c, late, limitText, deadline)
+		return withSuspension(foreignGate(f, c, late, limitText, deadline), f.replicas(), now)
 	}
 	if !late {
-		return Gate{State: Waiting, Sentence: fmt.Sprintf("No inventory has arrived yet. The first is due within %s from the first enrolment, by %s.", limitText, clock(deadline))}
+		return withSuspension(Gate{State: Waiting, Sentence: fmt.Sprintf("No inventory has arrived yet. The first is due within %s from the first enrolment, by %s.", limitText, clock(deadline))}, f.replicas(), now)
 	}
 	g := Gate{
 		State:    Failed,
@@ -741,7 +756,7 @@ func judgeSync(f Facts, now time.Time) Gate {
 		g.Sentence += reported
 		g.Action.Text = "Mend what the collector reports; look in its log for Kubernetes API permission errors. The next sync that succeeds ends this."
 	}
-	return g
+	return withSuspension(g, f.replicas(), now)
 }
 
 // judgeSyncOfUnknown is for agents that could not be read: whose inventory is stored, and from when one is
@@ -761,11 +776,11 @@ func landedGate(f Facts, c *Cluster, now time.Time) Gate {
 		return unstoredGate(f, "inventory", c.LastSyncAt, now)
 	case now.Sub(c.LastSyncAt) > f.budget():
 		reported, cure := lastSyncFailed(f)
-		return Gate{
+		return withSuspension(Gate{
 			State:    Warning,
 			Sentence: fmt.Sprintf("The inventory landed, but the last sync is from %s, longer ago than %s, twice this Console’s PROXIMA_K8S_SYNC_INTERVAL of %s.%s", ago(now, c.LastSyncAt), limit(f.budget()), setting(f.SyncInterval), reported),
 			Action:   &Action{Text: cure, Command: logCommand},
-		}
+		}, f.replicas(), now)
 	case len(c.Unread) > 0:
 		return Gate{
 			State:    Warning,

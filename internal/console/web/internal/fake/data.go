@@ -108,8 +108,10 @@ func clusters(before func(time.Duration) time.Time) []inventory.Cluster {
 		ID: "ck_young", ClientID: "cl_halden", ClientName: "Halden Energy", EnvironmentID: "en_halden_prod", EnvironmentName: "prod",
 		Slug: "halden-prod-eu", Name: "Halden Prod EU", Collectors: 1, EnrolledAt: before(2 * time.Minute), HeartbeatAt: before(4 * time.Second),
 	}
+	storing := young
+	storing.ID, storing.Slug, storing.Name, storing.UID, storing.AgentName, storing.PartlyApplied = "ck_storing", "halden-prod-us", "Halden Prod US", "7d3a5b90-52c4-4a0c-8f51-2f4a7b6c9e02", "halden-prod-us", true
 	hostile := one("ck_hostile", "ostra", "Ostra Retail", "prod", Hostile, "img-src-x", 3*time.Second, 2*time.Minute)
-	return []inventory.Cluster{healthy, silent, fresh, rebuilt, young, hostile}
+	return []inventory.Cluster{healthy, silent, fresh, rebuilt, young, storing, hostile}
 }
 
 func amount(n int64) *int64 { return &n }
