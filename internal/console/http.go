@@ -14,7 +14,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/httpapi"
 	"prxm.uz/proxima/internal/console/install"
@@ -25,8 +24,6 @@ import (
 
 const (
 	headerTimeout = 10 * time.Second
-	// bodyTimeout bounds a whole request that has a body.
-	bodyTimeout = time.Minute
 	// answerTimeout is how long a caller may take to accept an answer. Streams set their own for each write.
 	answerTimeout = 2 * time.Minute
 	idleTimeout   = 2 * time.Minute
@@ -61,9 +58,10 @@ type server struct {
 
 func newServer(ctx context.Context, handler http.Handler, log *slog.Logger, most int) *server {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	open := newConnections(most)
 	return &server{streams: cancel, server: &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ConnState: newConnections(most).observe, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return base },
+		Handler: open.bounded(handler), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ConnState: open.observe, ConnContext: open.remember, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return base },
 	}}
 }
 
@@ -120,7 +118,7 @@ func (s *console) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return recovered(s.log, bounded(forwarded(proxies, apart(api, mux)))), nil
+	return recovered(s.log, forwarded(proxies, apart(api, mux))), nil
 }
 
 // people puts the sessions in front of a handler, and refuses what a page of another site asks for.
@@ -273,20 +271,6 @@ func forwarded(proxies []netip.Prefix, next http.Handler) http.Handler {
 				break
 			}
 		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// bounded keeps a slow sender, and one who accepts no answer, from holding a connection.
-func bounded(next http.Handler) http.Handler {
-	machine := clock.System() // sockets compare with the machine's clock
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Not every writer has deadlines; those of net/http do.
-		control := http.NewResponseController(w)
-		if r.ContentLength != 0 {
-			_ = control.SetReadDeadline(machine.Now().Add(bodyTimeout))
-		}
-		_ = control.SetWriteDeadline(machine.Now().Add(answerTimeout))
 		next.ServeHTTP(w, r)
 	})
 }
