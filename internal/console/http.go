@@ -15,8 +15,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/access/session"
 	"prxm.uz/proxima/internal/console/httpapi"
 	"prxm.uz/proxima/internal/console/install"
+	"prxm.uz/proxima/internal/console/problem"
 	"prxm.uz/proxima/internal/console/tenancy"
 	"prxm.uz/proxima/internal/console/web"
 	"prxm.uz/proxima/internal/version"
@@ -94,17 +96,19 @@ func (s *console) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("assemble the pages: %w", err)
 	}
-	if api, err = s.people(api, httpapi.ForeignOrigin()); err != nil {
+	if api, err = s.people(api, httpapi.Refuse(s.log), httpapi.ForeignOrigin()); err != nil {
 		return nil, err
 	}
-	if pages, err = s.people(pages, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	signedIn, err := s.people(pages, pages.Refuse, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		plain(w, http.StatusForbidden, "A page of another site asked for a change here. Open Console's own page and do it there. If it was Console's own, PROXIMA_PUBLIC_URL has to name its address.")
-	})); err != nil {
+	}))
+	if err != nil {
 		return nil, err
 	}
 
 	mux := http.NewServeMux()
-	mux.Handle("/", pages)
+	mux.Handle("/", signedIn)
+	mux.Handle("GET /static/", pages) // for everybody: the page that says that the database is away needs its looks
 	mux.HandleFunc("GET /install/cluster-agent/{file}", s.serveManifest)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", s.serveReadiness)
@@ -122,13 +126,13 @@ func (s *console) handler() (http.Handler, error) {
 }
 
 // people puts the sessions in front of a handler, and refuses what a page of another site asks for.
-func (s *console) people(h, refuse http.Handler) (http.Handler, error) {
+func (s *console) people(h http.Handler, failed session.Refuse, stranger http.Handler) (http.Handler, error) {
 	foreign := http.NewCrossOriginProtection()
 	if err := foreign.AddTrustedOrigin(origin(s.publicURL)); err != nil {
 		return nil, fmt.Errorf("PROXIMA_PUBLIC_URL: %w", err)
 	}
-	foreign.SetDenyHandler(refuse)
-	return foreign.Handler(s.sessions.Middleware(h)), nil
+	foreign.SetDenyHandler(stranger)
+	return foreign.Handler(s.sessions.Middleware(h, failed)), nil
 }
 
 // apart gives the API every path that leads below /api, however it is written: a mux would redirect one
@@ -207,8 +211,14 @@ func (s *console) servePrivateMetrics(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p, err := s.access.PrincipalOfToken(r.Context(), strings.TrimSpace(token), r.RemoteAddr)
-	if err != nil {
+	switch {
+	case problem.Is(err, problem.Unauthenticated):
 		plain(w, http.StatusUnauthorized, "This API token is not known, or has ended.")
+		return
+	case err != nil:
+		s.log.ErrorContext(r.Context(), "metrics not served: the caller's API token cannot be looked up", "error", err)
+		w.Header().Set("Retry-After", "5")
+		plain(w, http.StatusServiceUnavailable, "The API token cannot be looked up now. Try again in some seconds; Console’s log names the reason.")
 		return
 	}
 	if !p.Allows(access.SettingsRead, access.Scope{}) {

@@ -112,24 +112,24 @@ func keysOf(tries []try) (keys []string) {
 }
 
 // throttle answers TooMany where the limit is reached, with the seconds to wait. The count may hold one of
-// the caller's own.
+// the caller's own. Where it cannot be read, nobody may guess.
 func (s *Service) throttle(ctx context.Context, t try, own int, now time.Time) error {
-	limit := t.limit + own
+	var failed error
 	count := func(since time.Time) int {
 		n, err := s.store.CountAttempts(ctx, t.key, since)
-		if err != nil {
-			s.logger.ErrorContext(ctx, "cannot count sign-ins", "error", err)
-			return limit // refuse rather than let anybody guess
-		}
+		failed = errors.Join(failed, err)
 		return n
 	}
-	if count(now.Add(-AttemptWindow)) < limit {
+	if count(now.Add(-AttemptWindow)) < t.limit+own && failed == nil {
 		return nil
 	}
 	minutes := int(AttemptWindow / time.Minute)
 	wait := 1 + sort.Search(minutes-1, func(i int) bool {
 		return count(now.Add(-AttemptWindow+time.Duration(i+1)*time.Minute)) < t.limit
 	})
+	if failed != nil {
+		return fmt.Errorf("count sign-ins: %w", failed)
+	}
 	e := problem.New(problem.TooMany, "too_many_attempts", "There were too many failed sign-ins.").
 		WithCure(fmt.Sprintf("Wait %d minutes and try again.", wait))
 	e.RetryAfterSeconds = wait * 60

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -180,7 +181,7 @@ func TestPasswordChangeByASession(t *testing.T) {
 				t.Error(err)
 			}
 			w.WriteHeader(http.StatusNoContent)
-		})).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "/signin", nil))
+		}), httpapi.Refuse(slog.New(slog.DiscardHandler))).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "/signin", nil))
 		return w.Result().Cookies()[0]
 	}
 	ask := func(cookie *http.Cookie, method, path, body string) (reply, map[string]any) {
