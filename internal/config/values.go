@@ -2,10 +2,10 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -22,20 +22,27 @@ func (u *BaseURL) UnmarshalText(text []byte) error {
 	}
 	parsed, err := url.Parse(s)
 	if err != nil {
-		return fmt.Errorf("%q is not a URL: write it as https://host or https://host:port", s)
+		return fmt.Errorf("%q is not a URL: write it as https://host or https://host:port", redactUser(s))
 	}
 	switch {
+	case parsed.User != nil:
+		return fmt.Errorf("the URL %q holds a user or password: remove everything before and with the @, and write it as https://host or https://host:port", redactUser(s))
 	case parsed.Scheme != "http" && parsed.Scheme != "https":
-		return fmt.Errorf("%q does not begin with https:// or http://", s)
+		return fmt.Errorf("%q does not begin with https:// or http://: write it as https://host or https://host:port", redactUser(s))
 	case parsed.Hostname() == "":
 		return fmt.Errorf("%q names no host: write it as https://host or https://host:port", s)
-	case parsed.User != nil:
-		return errors.New("the URL holds a user or password; remove everything before and with the @")
+	case !validPort(parsed.Port()):
+		return fmt.Errorf("%q names the port %s: ports go from 1 to 65535; write it as https://host:port", s, parsed.Port())
 	case parsed.RawQuery != "" || parsed.ForceQuery || strings.Contains(s, "#"):
-		return fmt.Errorf("%q has a query or fragment; remove everything from the ? or # on", s)
+		return fmt.Errorf("%q has a query or fragment: remove everything from the ? or # on, and write it as https://host or https://host:port", s)
 	}
 	*u = BaseURL(strings.TrimRight(parsed.String(), "/"))
 	return nil
+}
+
+func validPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || (err == nil && n > 0)
 }
 
 // Join returns the URL of a path below the address.
@@ -75,10 +82,10 @@ func (u *NATSURLs) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// redactUser cuts what stands before an @, so that an error never shows a password.
+// redactUser cuts what stands before the last @, so that an error never shows a password.
 func redactUser(s string) string {
-	if _, rest, ok := strings.Cut(s, "@"); ok {
-		return "…@" + rest
+	if i := strings.LastIndexByte(s, '@'); i >= 0 {
+		return "…" + s[i:]
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -91,6 +92,47 @@ func TestPublicURL(t *testing.T) {
 	} {
 		if got := row.cfg.publicURL(row.listen); got != row.want {
 			t.Errorf("%s: %s, want %s", name, got, row.want)
+		}
+	}
+}
+
+// TestPublicURLIsRefused: what Console could not be reached at is refused before it starts.
+func TestPublicURLIsRefused(t *testing.T) {
+	for address, cure := range map[string]string{
+		"https://console.example/proxima":     "write https://console.example",
+		"https://console.example:8443/a/b/":   "write https://console.example:8443",
+		"https://console.example/%2f":         "write https://console.example",
+		"https://console.example?a=b":         "write it as https://host",
+		"https://console.example/#top":        "write it as https://host",
+		"https://ann:secret@console.example":  "write it as https://host",
+		"https://ann:sec%ret@console.example": "write it as https://host",
+		"https://:8443":                       "write it as https://host",
+		"https://console.example:70000":       "write it as https://host",
+		"ftp://console.example":               "write it as https://host",
+		"console.example":                     "write it as https://host",
+		"//console.example":                   "write it as https://host",
+	} {
+		_, err := config.Parse(config.Program{Name: "proxima-console"}, &Config{}, nil, []string{"PROXIMA_PUBLIC_URL=" + address}, io.Discard, io.Discard)
+		if config.ExitCode(err) != config.ExitUsage {
+			t.Errorf("%s: %v", address, err)
+			continue
+		}
+		shown := address
+		if user, rest, ok := strings.Cut(address, "@"); ok {
+			shown = rest
+			if strings.Contains(err.Error(), user) || strings.Contains(err.Error(), "sec") {
+				t.Errorf("%s: the error shows the password: %v", address, err)
+			}
+		}
+		for _, part := range []string{"PROXIMA_PUBLIC_URL", strings.TrimRight(shown, "/"), cure} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %q does not say %q", address, err, part)
+			}
+		}
+	}
+	for _, address := range []string{"https://console.example", "https://console.example/", "http://[::1]:8080", "http://localhost:8080"} {
+		if _, err := config.Parse(config.Program{Name: "proxima-console"}, &Config{}, nil, []string{"PROXIMA_PUBLIC_URL=" + address}, io.Discard, io.Discard); err != nil {
+			t.Errorf("%s: %v", address, err)
 		}
 	}
 }
