@@ -109,20 +109,29 @@ func (s *console) handler() (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/", signedIn)
 	mux.Handle("GET /static/", pages) // for everybody: the page that says that the database is away needs its looks
-	mux.HandleFunc("GET /install/cluster-agent/{file}", s.serveManifest)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", s.serveReadiness)
+	read(mux, "/install/cluster-agent/{file}", http.HandlerFunc(s.serveManifest))
+	read(mux, "/healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") }))
+	read(mux, "/readyz", http.HandlerFunc(s.serveReadiness))
 	if socket := s.websocket(); socket != nil {
-		mux.Handle("GET /nats", socket)
+		read(mux, "/nats", socket)
 	}
 	if s.cfg.MetricsAddr == "" {
-		mux.HandleFunc("GET /metrics", s.servePrivateMetrics)
+		read(mux, "/metrics", http.HandlerFunc(s.servePrivateMetrics))
 	}
 	proxies, err := s.cfg.trusted()
 	if err != nil {
 		return nil, err
 	}
 	return recovered(s.log, forwarded(proxies, apart(api, mux))), nil
+}
+
+// read mounts what is read only: beside "/", which takes every method, the mux would pass the others on there.
+func read(mux *http.ServeMux, path string, h http.Handler) {
+	mux.Handle("GET "+path, h)
+	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", "GET, HEAD")
+		plain(w, http.StatusMethodNotAllowed, "This address does not take "+r.Method+". It takes GET and HEAD.")
+	})
 }
 
 // people puts the sessions in front of a handler, and refuses what a page of another site asks for.

@@ -150,6 +150,26 @@ func TestPanicIsAnsweredAndLogged(t *testing.T) {
 	}
 }
 
+// TestReadOnlyAddresses: a change is refused with the methods that the address takes, and is no page's to answer.
+func TestReadOnlyAddresses(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusNotFound, "pages") })
+	read(mux, "/install/cluster-agent/{file}", http.HandlerFunc((&console{cfg: &Config{}}).serveManifest))
+	for method, want := range map[string]int{
+		http.MethodGet: http.StatusOK, http.MethodHead: http.StatusOK,
+		http.MethodPost: http.StatusMethodNotAllowed, http.MethodDelete: http.StatusMethodNotAllowed, http.MethodOptions: http.StatusMethodNotAllowed,
+	} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(method, "/install/cluster-agent/role.yaml", http.NoBody))
+		if w.Code != want {
+			t.Errorf("%s: %d %s", method, w.Code, w.Body)
+		}
+		if want == http.StatusMethodNotAllowed && (w.Header().Get("Allow") != "GET, HEAD" || !strings.Contains(w.Body.String(), "does not take "+method)) {
+			t.Errorf("%s: Allow %q, %s", method, w.Header().Get("Allow"), w.Body)
+		}
+	}
+}
+
 // TestApart: whatever leads below /api is the API's to answer, however it is written. A mux would redirect
 // it, and a program that follows would repeat a change elsewhere.
 func TestApart(t *testing.T) {

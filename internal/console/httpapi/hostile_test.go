@@ -89,6 +89,26 @@ func TestContentType(t *testing.T) {
 	}
 }
 
+func TestContentEncoding(t *testing.T) {
+	c := newConsole(t)
+	token := c.token(c.admin.UserID, 0)
+	for coding, ok := range map[string]bool{"": true, "identity": true, "Identity": true, "gzip": false, "br": false, "gzip, identity": false, "made\"up": false} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/clients", strings.NewReader(`{}`))
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Content-Type", "application/json")
+		if coding != "" {
+			r.Header.Set("Content-Encoding", coding)
+		}
+		res, answer := c.send(r)
+		cure, _ := answer["cure"].(string)
+		refused := res.StatusCode == http.StatusUnsupportedMediaType && answer["code"] == "content_encoding_unsupported" &&
+			strings.Contains(cure, "uncompressed") && res.Header.Get("Accept-Encoding") == "identity"
+		if refused == ok || ok && answer["code"] != "request_invalid" {
+			t.Errorf("%q: %d %v", coding, res.StatusCode, answer)
+		}
+	}
+}
+
 // TestForeignOrigin: the refusal of a page of another site is a problem as all others are.
 func TestForeignOrigin(t *testing.T) {
 	c := newConsole(t)

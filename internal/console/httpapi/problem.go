@@ -112,6 +112,8 @@ func titleOf(kind problem.Kind) string {
 		return "In conflict with what is stored"
 	case problem.TooLarge:
 		return "Too large"
+	case problem.Unsupported:
+		return "Not read in this form"
 	case problem.Unprocessable:
 		return "Refused by a rule"
 	case problem.TooOld:
