@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -22,13 +23,13 @@ func (u *BaseURL) UnmarshalText(text []byte) error {
 	}
 	parsed, err := url.Parse(s)
 	if err != nil {
-		return fmt.Errorf("%q is not a URL: write it as https://host or https://host:port", redactUser(s))
+		return fmt.Errorf("%q is not a URL: write it as https://host or https://host:port", WithoutUser(s))
 	}
 	switch {
 	case parsed.User != nil:
-		return fmt.Errorf("the URL %q holds a user or password: remove everything before and with the @, and write it as https://host or https://host:port", redactUser(s))
+		return fmt.Errorf("the URL %q holds a user or password: remove everything before and with the @, and write it as https://host or https://host:port", WithoutUser(s))
 	case parsed.Scheme != "http" && parsed.Scheme != "https":
-		return fmt.Errorf("%q does not begin with https:// or http://: write it as https://host or https://host:port", redactUser(s))
+		return fmt.Errorf("%q does not begin with https:// or http://: write it as https://host or https://host:port", WithoutUser(s))
 	case parsed.Hostname() == "":
 		return fmt.Errorf("%q names no host: write it as https://host or https://host:port", s)
 	case !validPort(parsed.Port()):
@@ -75,15 +76,15 @@ func (u *NATSURLs) UnmarshalText(text []byte) error {
 	for _, s := range list {
 		parsed, err := url.Parse(s)
 		if err != nil || !slices.Contains(natsSchemes(), parsed.Scheme) || parsed.Hostname() == "" {
-			return fmt.Errorf("%q is not a NATS address: write it as nats://host:4222, tls://host:4222, ws://host/path or wss://host/path", redactUser(s))
+			return fmt.Errorf("%q is not a NATS address: write it as nats://host:4222, tls://host:4222, ws://host/path or wss://host/path", WithoutUser(s))
 		}
 	}
 	*u = NATSURLs(list)
 	return nil
 }
 
-// redactUser cuts what stands before the last @, so that an error never shows a password.
-func redactUser(s string) string {
+// WithoutUser cuts what stands before the last @, so that an error never shows a password.
+func WithoutUser(s string) string {
 	if i := strings.LastIndexByte(s, '@'); i >= 0 {
 		return "…" + s[i:]
 	}
@@ -100,6 +101,16 @@ func (l *List) UnmarshalText(text []byte) error {
 		if s = strings.TrimSpace(s); s != "" {
 			*l = append(*l, s)
 		}
+	}
+	return nil
+}
+
+// HostPort returns an error that names the variable, the value and the form unless address is host:port, with
+// or without the host. It is meant for Validate methods.
+func HostPort(variable, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if _, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil {
+		return fmt.Errorf("%s is %q; write it as host:port, such as 0.0.0.0:8080", variable, address)
 	}
 	return nil
 }

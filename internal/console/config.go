@@ -63,8 +63,8 @@ func (c *Config) Validate() error {
 	if c.NATSWebSocketURL != "" {
 		u, err := url.Parse(c.NATSWebSocketURL)
 		switch {
-		case err != nil || u.Host == "" || (u.Scheme != "ws" && u.Scheme != "wss"):
-			errs = append(errs, fmt.Errorf("PROXIMA_NATS_WEBSOCKET_URL is %q; write it as wss://host:port or ws://host:port", c.NATSWebSocketURL))
+		case err != nil || u.Host == "" || u.User != nil || (u.Scheme != "ws" && u.Scheme != "wss"):
+			errs = append(errs, fmt.Errorf("PROXIMA_NATS_WEBSOCKET_URL is %q; write it as wss://host:port or ws://host:port", config.WithoutUser(c.NATSWebSocketURL)))
 		case len(c.NATSURL) == 0:
 			errs = append(errs, errors.New("PROXIMA_NATS_WEBSOCKET_URL is set and PROXIMA_NATS_URL is not; the embedded NATS has its WebSocket at /nats by itself: remove the first or set the second"))
 		}
@@ -84,10 +84,7 @@ func (c *Config) validateAddresses() error {
 		if address == "" && variable == "PROXIMA_METRICS_ADDR" {
 			continue
 		}
-		_, port, err := net.SplitHostPort(address)
-		if _, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil {
-			errs = append(errs, fmt.Errorf("%s is %q; write it as host:port, such as 0.0.0.0:8080", variable, address))
-		}
+		errs = append(errs, config.HostPort(variable, address))
 	}
 	if _, err := c.trusted(); err != nil {
 		errs = append(errs, err)

@@ -40,7 +40,7 @@ const (
 func listen(ctx context.Context, variable, address string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; end the process that holds the address, or choose another", variable, err)
+		return nil, fmt.Errorf("%s: %w; end the process that holds the address, or choose another, such as 127.0.0.1:8080", variable, err)
 	}
 	return l, nil
 }
