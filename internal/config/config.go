@@ -142,7 +142,7 @@ func newParser(program Program, target any, stdout, stderr io.Writer) (*parser, 
 	var builtIn struct {
 		Version kong.VersionFlag `name:"version" help:"Print the version and exit."`
 	}
-	k, err := kong.New(target,
+	k, err := kong.New(target, append(mappers(),
 		kong.Name(program.Name),
 		kong.Description(program.Description),
 		kong.Vars{"version": program.Version},
@@ -153,7 +153,7 @@ func newParser(program Program, target any, stdout, stderr io.Writer) (*parser, 
 		kong.Resolvers(kong.ResolverFunc(p.resolve)),
 		kong.ValueFormatter(p.help),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-	)
+	)...)
 	if err != nil {
 		return nil, fmt.Errorf("config: the struct %T cannot be configured: %w", target, err)
 	}

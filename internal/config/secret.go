@@ -69,12 +69,12 @@ func readSecret(text string) (string, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("the file after @ cannot be read: %w", err)
+		return "", fmt.Errorf("the file after @ cannot be read: %w; write the value itself, or @ and the path of a file that this user may read", err)
 	}
 	defer f.Close()
 	content, err := io.ReadAll(io.LimitReader(f, maxSecretFile+1))
 	if err != nil {
-		return "", fmt.Errorf("the file after @ cannot be read: %w", err)
+		return "", fmt.Errorf("the file after @ cannot be read: %w; write the value itself, or @ and the path of a file that this user may read", err)
 	}
 	if len(content) > maxSecretFile {
 		return "", fmt.Errorf("the file %s is larger than 1 MiB, which no secret is", path)

@@ -2,10 +2,11 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -22,20 +23,27 @@ func (u *BaseURL) UnmarshalText(text []byte) error {
 	}
 	parsed, err := url.Parse(s)
 	if err != nil {
-		return fmt.Errorf("%q is not a URL: write it as https://host or https://host:port", s)
+		return fmt.Errorf("%q is not a URL: write it as https://host or https://host:port", WithoutUser(s))
 	}
 	switch {
+	case parsed.User != nil:
+		return fmt.Errorf("the URL %q holds a user or password: remove everything before and with the @, and write it as https://host or https://host:port", WithoutUser(s))
 	case parsed.Scheme != "http" && parsed.Scheme != "https":
-		return fmt.Errorf("%q does not begin with https:// or http://", s)
+		return fmt.Errorf("%q does not begin with https:// or http://: write it as https://host or https://host:port", WithoutUser(s))
 	case parsed.Hostname() == "":
 		return fmt.Errorf("%q names no host: write it as https://host or https://host:port", s)
-	case parsed.User != nil:
-		return errors.New("the URL holds a user or password; remove everything before and with the @")
+	case !validPort(parsed.Port()):
+		return fmt.Errorf("%q names the port %s: ports go from 1 to 65535; write it as https://host:port", s, parsed.Port())
 	case parsed.RawQuery != "" || parsed.ForceQuery || strings.Contains(s, "#"):
-		return fmt.Errorf("%q has a query or fragment; remove everything from the ? or # on", s)
+		return fmt.Errorf("%q has a query or fragment: remove everything from the ? or # on, and write it as https://host or https://host:port", s)
 	}
 	*u = BaseURL(strings.TrimRight(parsed.String(), "/"))
 	return nil
+}
+
+func validPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || (err == nil && n > 0)
 }
 
 // Join returns the URL of a path below the address.
@@ -68,17 +76,17 @@ func (u *NATSURLs) UnmarshalText(text []byte) error {
 	for _, s := range list {
 		parsed, err := url.Parse(s)
 		if err != nil || !slices.Contains(natsSchemes(), parsed.Scheme) || parsed.Hostname() == "" {
-			return fmt.Errorf("%q is not a NATS address: write it as nats://host:4222, tls://host:4222, ws://host/path or wss://host/path", redactUser(s))
+			return fmt.Errorf("%q is not a NATS address: write it as nats://host:4222, tls://host:4222, ws://host/path or wss://host/path", WithoutUser(s))
 		}
 	}
 	*u = NATSURLs(list)
 	return nil
 }
 
-// redactUser cuts what stands before an @, so that an error never shows a password.
-func redactUser(s string) string {
-	if _, rest, ok := strings.Cut(s, "@"); ok {
-		return "…@" + rest
+// WithoutUser cuts what stands before the last @, so that an error never shows a password.
+func WithoutUser(s string) string {
+	if i := strings.LastIndexByte(s, '@'); i >= 0 {
+		return "…" + s[i:]
 	}
 	return s
 }
@@ -93,6 +101,16 @@ func (l *List) UnmarshalText(text []byte) error {
 		if s = strings.TrimSpace(s); s != "" {
 			*l = append(*l, s)
 		}
+	}
+	return nil
+}
+
+// HostPort returns an error that names the variable, the value and the form unless address is host:port, with
+// or without the host. It is meant for Validate methods.
+func HostPort(variable, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if _, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil {
+		return fmt.Errorf("%s is %q; write it as host:port, such as 0.0.0.0:8080", variable, address)
 	}
 	return nil
 }

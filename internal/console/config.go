@@ -21,7 +21,7 @@ import (
 type Config struct {
 	DataDir    string         `name:"data-dir" env:"PROXIMA_DATA_DIR" group:"Addresses" default:"proxima-data" help:"Directory of what is embedded: the SQLite file, NATS and its keys. It belongs to one process at a time."`
 	ListenAddr string         `name:"listen-addr" env:"PROXIMA_LISTEN_ADDR" group:"Addresses" default:"127.0.0.1:8080" help:"Address of pages, API and NATS over WebSocket, as host:port."`
-	PublicURL  config.BaseURL `name:"public-url" env:"PROXIMA_PUBLIC_URL" group:"Addresses" help:"Address at which people and clusters reach this console; commands print it. Empty: made of the listen address."`
+	PublicURL  config.BaseURL `name:"public-url" env:"PROXIMA_PUBLIC_URL" group:"Addresses" help:"Address at which people and clusters reach this console, without a path; commands print it. Empty: made of the listen address."`
 	// TrustedProxies are those whose X-Forwarded-For is believed.
 	TrustedProxies config.List `name:"trusted-proxies" env:"PROXIMA_TRUSTED_PROXIES" group:"Addresses" help:"Addresses or networks (CIDR) of reverse proxies, separated by commas. Only they are believed when they name the caller."`
 	TLSCertFile    string      `name:"tls-cert-file" env:"PROXIMA_TLS_CERT_FILE" group:"Addresses" help:"PEM file of the certificate and its chain. With it pages, API and NATS speak TLS."`
@@ -63,8 +63,8 @@ func (c *Config) Validate() error {
 	if c.NATSWebSocketURL != "" {
 		u, err := url.Parse(c.NATSWebSocketURL)
 		switch {
-		case err != nil || u.Host == "" || (u.Scheme != "ws" && u.Scheme != "wss"):
-			errs = append(errs, fmt.Errorf("PROXIMA_NATS_WEBSOCKET_URL is %q; write it as wss://host:port or ws://host:port", c.NATSWebSocketURL))
+		case err != nil || u.Host == "" || u.User != nil || (u.Scheme != "ws" && u.Scheme != "wss"):
+			errs = append(errs, fmt.Errorf("PROXIMA_NATS_WEBSOCKET_URL is %q; write it as wss://host:port or ws://host:port", config.WithoutUser(c.NATSWebSocketURL)))
 		case len(c.NATSURL) == 0:
 			errs = append(errs, errors.New("PROXIMA_NATS_WEBSOCKET_URL is set and PROXIMA_NATS_URL is not; the embedded NATS has its WebSocket at /nats by itself: remove the first or set the second"))
 		}
@@ -84,13 +84,13 @@ func (c *Config) validateAddresses() error {
 		if address == "" && variable == "PROXIMA_METRICS_ADDR" {
 			continue
 		}
-		_, port, err := net.SplitHostPort(address)
-		if _, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil {
-			errs = append(errs, fmt.Errorf("%s is %q; write it as host:port, such as 0.0.0.0:8080", variable, address))
-		}
+		errs = append(errs, config.HostPort(variable, address))
 	}
 	if _, err := c.trusted(); err != nil {
 		errs = append(errs, err)
+	}
+	if u, err := url.Parse(string(c.PublicURL)); err == nil && u.Path != "" {
+		errs = append(errs, fmt.Errorf("PROXIMA_PUBLIC_URL is %q; Console answers at the root of a host and not below a path: give it a host name of its own and write %s://%s", c.PublicURL, u.Scheme, u.Host))
 	}
 	return errors.Join(errs...)
 }

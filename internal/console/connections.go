@@ -2,46 +2,143 @@ package console
 
 import (
 	"container/list"
+	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
 	"syscall"
 )
 
-// connections bounds the open connections of an HTTP server. Where one comes too many, the one that was quiet
-// longest is closed: it is between two requests or has sent none, and its caller connects anew for the next.
+// connections bounds the open connections of an HTTP server. Where one comes too many, another is closed: the
+// one that is quiet longest, between two requests or before its first. Where those who are not quiet hold more
+// than their share, it is one of them: whose body is waited for longest, and where none is, who is served
+// longest. Event streams are among these, and their pages connect anew.
 type connections struct {
 	most int
 
 	mu    sync.Mutex
-	open  map[net.Conn]*list.Element // nil while a request is served
-	quiet list.List                  // of net.Conn, the one quiet longest in front
+	open  map[net.Conn]*connection
+	ranks [3]list.List // of *connection: quiet, sending, served; each the longest in front
+}
+
+// quietShare of the connections is for those that are quiet: a newcomer whose request is not read yet would
+// else be closed for the next one.
+const quietShare = 4
+
+// The ranks of connections.
+const (
+	quiet = iota
+	sending
+	served
+)
+
+// connection is an open one. Its fields are guarded by the mutex of connections.
+type connection struct {
+	conn   net.Conn
+	active bool
+	bodies int // that are waited for: with HTTP/2 there may be several
+	rank   int
+	place  *list.Element
 }
 
 func newConnections(most int) *connections {
-	return &connections{most: most, open: map[net.Conn]*list.Element{}}
+	return &connections{most: most, open: map[net.Conn]*connection{}}
+}
+
+type connectionKey struct{}
+
+// remember is for [http.Server.ConnContext]: a request finds its connection.
+func (*connections) remember(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, conn)
 }
 
 // observe is for [http.Server.ConnState].
 func (c *connections) observe(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.open[conn]; e != nil {
-		c.quiet.Remove(e)
+	if state == http.StateNew {
+		o := &connection{conn: conn}
+		o.place = c.ranks[quiet].PushBack(o)
+		c.open[conn] = o
+		if len(c.open) > c.most {
+			c.closeOne(o)
+		}
+		return
+	}
+	o := c.open[conn]
+	if o == nil { // closed by closeOne, and its server does not know yet
+		return
 	}
 	switch state {
-	case http.StateNew, http.StateIdle:
-		c.open[conn] = c.quiet.PushBack(conn)
 	case http.StateActive:
-		c.open[conn] = nil
+		o.active = true
+		c.arrange(o)
+	case http.StateIdle:
+		o.active, o.bodies = false, 0
+		c.arrange(o)
 	case http.StateHijacked, http.StateClosed:
-		delete(c.open, conn)
+		c.forget(o)
 	}
-	for len(c.open) > c.most && c.quiet.Len() > 0 {
-		first, _ := c.quiet.Remove(c.quiet.Front()).(net.Conn)
-		delete(c.open, first)
-		_ = first.Close() // the server notices, and says so as StateClosed
+}
+
+// awaiting counts the bodies that are waited for on the connection of a request.
+func (c *connections) awaiting(ctx context.Context, more int) {
+	conn, ok := ctx.Value(connectionKey{}).(net.Conn)
+	if !ok {
+		return
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o := c.open[conn]; o != nil {
+		o.bodies = max(0, o.bodies+more)
+		c.arrange(o)
+	}
+}
+
+// arrange puts a connection into its rank, last.
+func (c *connections) arrange(o *connection) {
+	c.ranks[o.rank].Remove(o.place)
+	switch {
+	case !o.active:
+		o.rank = quiet
+	case o.bodies > 0:
+		o.rank = sending
+	default:
+		o.rank = served
+	}
+	o.place = c.ranks[o.rank].PushBack(o)
+}
+
+func (c *connections) forget(o *connection) {
+	c.ranks[o.rank].Remove(o.place)
+	delete(c.open, o.conn)
+}
+
+// closeOne closes any but the newcomer.
+func (c *connections) closeOne(newcomer *connection) {
+	order := []int{quiet, sending, served}
+	if c.ranks[quiet].Len() <= c.most/quietShare {
+		order = []int{sending, served, quiet}
+	}
+	for _, rank := range order {
+		e := c.ranks[rank].Front()
+		if e == nil || e.Value == newcomer {
+			continue
+		}
+		o, _ := e.Value.(*connection)
+		c.forget(o)
+		closeNow(o.conn) // its server notices
+		return
+	}
+}
+
+// closeNow closes without the farewell of TLS, for which a peer that reads nothing could keep us waiting.
+func closeNow(conn net.Conn) {
+	if t, ok := conn.(*tls.Conn); ok {
+		conn = t.NetConn()
+	}
+	_ = conn.Close() // there is nobody to tell
 }
 
 // Shares of the process's descriptors: HTTP may take a quarter, NATS a half (three each for a sixth), and the

@@ -14,10 +14,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/access/session"
 	"prxm.uz/proxima/internal/console/httpapi"
 	"prxm.uz/proxima/internal/console/install"
+	"prxm.uz/proxima/internal/console/problem"
 	"prxm.uz/proxima/internal/console/tenancy"
 	"prxm.uz/proxima/internal/console/web"
 	"prxm.uz/proxima/internal/version"
@@ -25,8 +26,6 @@ import (
 
 const (
 	headerTimeout = 10 * time.Second
-	// bodyTimeout bounds a whole request that has a body.
-	bodyTimeout = time.Minute
 	// answerTimeout is how long a caller may take to accept an answer. Streams set their own for each write.
 	answerTimeout = 2 * time.Minute
 	idleTimeout   = 2 * time.Minute
@@ -41,7 +40,7 @@ const (
 func listen(ctx context.Context, variable, address string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; end the process that holds the address, or choose another", variable, err)
+		return nil, fmt.Errorf("%s: %w; end the process that holds the address, or choose another, such as 127.0.0.1:8080", variable, err)
 	}
 	return l, nil
 }
@@ -61,9 +60,10 @@ type server struct {
 
 func newServer(ctx context.Context, handler http.Handler, log *slog.Logger, most int) *server {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	open := newConnections(most)
 	return &server{streams: cancel, server: &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ConnState: newConnections(most).observe, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return base },
+		Handler: open.bounded(handler), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ConnState: open.observe, ConnContext: open.remember, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return base },
 	}}
 }
 
@@ -96,41 +96,52 @@ func (s *console) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("assemble the pages: %w", err)
 	}
-	if api, err = s.people(api, httpapi.ForeignOrigin()); err != nil {
+	if api, err = s.people(api, httpapi.Refuse(s.log), httpapi.ForeignOrigin()); err != nil {
 		return nil, err
 	}
-	if pages, err = s.people(pages, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	signedIn, err := s.people(pages, pages.Refuse, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		plain(w, http.StatusForbidden, "A page of another site asked for a change here. Open Console's own page and do it there. If it was Console's own, PROXIMA_PUBLIC_URL has to name its address.")
-	})); err != nil {
+	}))
+	if err != nil {
 		return nil, err
 	}
 
 	mux := http.NewServeMux()
-	mux.Handle("/", pages)
-	mux.HandleFunc("GET /install/cluster-agent/{file}", s.serveManifest)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", s.serveReadiness)
+	mux.Handle("/", signedIn)
+	mux.Handle("GET /static/", pages) // for everybody: the page that says that the database is away needs its looks
+	read(mux, "/install/cluster-agent/{file}", http.HandlerFunc(s.serveManifest))
+	read(mux, "/healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") }))
+	read(mux, "/readyz", http.HandlerFunc(s.serveReadiness))
 	if socket := s.websocket(); socket != nil {
-		mux.Handle("GET /nats", socket)
+		read(mux, "/nats", socket)
 	}
 	if s.cfg.MetricsAddr == "" {
-		mux.HandleFunc("GET /metrics", s.servePrivateMetrics)
+		read(mux, "/metrics", http.HandlerFunc(s.servePrivateMetrics))
 	}
 	proxies, err := s.cfg.trusted()
 	if err != nil {
 		return nil, err
 	}
-	return recovered(s.log, bounded(forwarded(proxies, apart(api, mux)))), nil
+	return recovered(s.log, forwarded(proxies, apart(api, mux))), nil
+}
+
+// read mounts what is read only: beside "/", which takes every method, the mux would pass the others on there.
+func read(mux *http.ServeMux, path string, h http.Handler) {
+	mux.Handle("GET "+path, h)
+	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", "GET, HEAD")
+		plain(w, http.StatusMethodNotAllowed, "This address does not take "+r.Method+". It takes GET and HEAD.")
+	})
 }
 
 // people puts the sessions in front of a handler, and refuses what a page of another site asks for.
-func (s *console) people(h, refuse http.Handler) (http.Handler, error) {
+func (s *console) people(h http.Handler, failed session.Refuse, stranger http.Handler) (http.Handler, error) {
 	foreign := http.NewCrossOriginProtection()
 	if err := foreign.AddTrustedOrigin(origin(s.publicURL)); err != nil {
 		return nil, fmt.Errorf("PROXIMA_PUBLIC_URL: %w", err)
 	}
-	foreign.SetDenyHandler(refuse)
-	return foreign.Handler(s.sessions.Middleware(h)), nil
+	foreign.SetDenyHandler(stranger)
+	return foreign.Handler(s.sessions.Middleware(h, failed)), nil
 }
 
 // apart gives the API every path that leads below /api, however it is written: a mux would redirect one
@@ -209,8 +220,14 @@ func (s *console) servePrivateMetrics(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p, err := s.access.PrincipalOfToken(r.Context(), strings.TrimSpace(token), r.RemoteAddr)
-	if err != nil {
+	switch {
+	case problem.Is(err, problem.Unauthenticated):
 		plain(w, http.StatusUnauthorized, "This API token is not known, or has ended.")
+		return
+	case err != nil:
+		s.log.ErrorContext(r.Context(), "metrics not served: the caller's API token cannot be looked up", "error", err)
+		w.Header().Set("Retry-After", "5")
+		plain(w, http.StatusServiceUnavailable, "The API token cannot be looked up now. Try again in some seconds; Console’s log names the reason.")
 		return
 	}
 	if !p.Allows(access.SettingsRead, access.Scope{}) {
@@ -273,20 +290,6 @@ func forwarded(proxies []netip.Prefix, next http.Handler) http.Handler {
 				break
 			}
 		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// bounded keeps a slow sender, and one who accepts no answer, from holding a connection.
-func bounded(next http.Handler) http.Handler {
-	machine := clock.System() // sockets compare with the machine's clock
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Not every writer has deadlines; those of net/http do.
-		control := http.NewResponseController(w)
-		if r.ContentLength != 0 {
-			_ = control.SetReadDeadline(machine.Now().Add(bodyTimeout))
-		}
-		_ = control.SetWriteDeadline(machine.Now().Add(answerTimeout))
 		next.ServeHTTP(w, r)
 	})
 }

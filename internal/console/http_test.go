@@ -1,6 +1,7 @@
 package console
 
 import (
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -95,6 +96,47 @@ func TestPublicURL(t *testing.T) {
 	}
 }
 
+// TestPublicURLIsRefused: what Console could not be reached at is refused before it starts.
+func TestPublicURLIsRefused(t *testing.T) {
+	for address, cure := range map[string]string{
+		"https://console.example/proxima":     "write https://console.example",
+		"https://console.example:8443/a/b/":   "write https://console.example:8443",
+		"https://console.example/%2f":         "write https://console.example",
+		"https://console.example?a=b":         "write it as https://host",
+		"https://console.example/#top":        "write it as https://host",
+		"https://ann:secret@console.example":  "write it as https://host",
+		"https://ann:sec%ret@console.example": "write it as https://host",
+		"https://:8443":                       "write it as https://host",
+		"https://console.example:70000":       "write it as https://host",
+		"ftp://console.example":               "write it as https://host",
+		"console.example":                     "write it as https://host",
+		"//console.example":                   "write it as https://host",
+	} {
+		_, err := config.Parse(config.Program{Name: "proxima-console"}, &Config{}, nil, []string{"PROXIMA_PUBLIC_URL=" + address}, io.Discard, io.Discard)
+		if config.ExitCode(err) != config.ExitUsage {
+			t.Errorf("%s: %v", address, err)
+			continue
+		}
+		shown := address
+		if user, rest, ok := strings.Cut(address, "@"); ok {
+			shown = rest
+			if strings.Contains(err.Error(), user) || strings.Contains(err.Error(), "sec") {
+				t.Errorf("%s: the error shows the password: %v", address, err)
+			}
+		}
+		for _, part := range []string{"PROXIMA_PUBLIC_URL", strings.TrimRight(shown, "/"), cure} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %q does not say %q", address, err, part)
+			}
+		}
+	}
+	for _, address := range []string{"https://console.example", "https://console.example/", "http://[::1]:8080", "http://localhost:8080"} {
+		if _, err := config.Parse(config.Program{Name: "proxima-console"}, &Config{}, nil, []string{"PROXIMA_PUBLIC_URL=" + address}, io.Discard, io.Discard); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
 func TestPanicIsAnsweredAndLogged(t *testing.T) {
 	var log strings.Builder
 	w := httptest.NewRecorder()
@@ -105,6 +147,26 @@ func TestPanicIsAnsweredAndLogged(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "path=/clusters") || !strings.Contains(log.String(), "a secret of the handler") {
 		t.Errorf("the log: %s", &log)
+	}
+}
+
+// TestReadOnlyAddresses: a change is refused with the methods that the address takes, and is no page's to answer.
+func TestReadOnlyAddresses(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusNotFound, "pages") })
+	read(mux, "/install/cluster-agent/{file}", http.HandlerFunc((&console{cfg: &Config{}}).serveManifest))
+	for method, want := range map[string]int{
+		http.MethodGet: http.StatusOK, http.MethodHead: http.StatusOK,
+		http.MethodPost: http.StatusMethodNotAllowed, http.MethodDelete: http.StatusMethodNotAllowed, http.MethodOptions: http.StatusMethodNotAllowed,
+	} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(method, "/install/cluster-agent/role.yaml", http.NoBody))
+		if w.Code != want {
+			t.Errorf("%s: %d %s", method, w.Code, w.Body)
+		}
+		if want == http.StatusMethodNotAllowed && (w.Header().Get("Allow") != "GET, HEAD" || !strings.Contains(w.Body.String(), "does not take "+method)) {
+			t.Errorf("%s: Allow %q, %s", method, w.Header().Get("Allow"), w.Body)
+		}
 	}
 }
 

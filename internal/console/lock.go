@@ -14,7 +14,7 @@ func lockDirectory(dir string) (unlock func() error, err error) {
 	path := filepath.Join(dir, "lock")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("PROXIMA_DATA_DIR: %w", err)
+		return nil, dataDirError(dir, err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		closed := f.Close()

@@ -32,6 +32,7 @@ import (
 	"prxm.uz/proxima/internal/console/natsapi"
 	"prxm.uz/proxima/internal/console/natsauth"
 	"prxm.uz/proxima/internal/console/onboarding"
+	"prxm.uz/proxima/internal/console/problem"
 	"prxm.uz/proxima/internal/console/store"
 	"prxm.uz/proxima/internal/console/tenancy"
 	"prxm.uz/proxima/internal/version"
@@ -123,7 +124,7 @@ func (s *console) openData(ctx context.Context, ends *ending) error {
 	cfg := s.cfg
 	if cfg.embeds() {
 		if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
-			return fmt.Errorf("PROXIMA_DATA_DIR: %w", err)
+			return dataDirError(cfg.DataDir, err)
 		}
 		unlock, err := lockDirectory(cfg.DataDir)
 		if err != nil {
@@ -140,7 +141,10 @@ func (s *console) openData(ctx context.Context, ends *ending) error {
 	}
 	var err error
 	if s.db, err = store.Open(ctx, where); err != nil {
-		return fmt.Errorf("open the database: %w", err)
+		if where.URL != "" {
+			return fmt.Errorf("PROXIMA_DATABASE_URL: open the database: %w", err)
+		}
+		return fmt.Errorf("PROXIMA_DATA_DIR %s: open the database: %w", cfg.DataDir, err)
 	}
 	ends.add(s.db.Close)
 
@@ -150,13 +154,17 @@ func (s *console) openData(ctx context.Context, ends *ending) error {
 	}
 	keys, err := load(cfg.keysDir())
 	if err != nil && len(cfg.NATSURL) > 0 {
-		return fmt.Errorf("keys of NATS: %w; run proxima-console nats-setup and give its keys directory as PROXIMA_NATS_KEYS_DIR", err)
+		return fmt.Errorf("keys of NATS in %s: %w; run proxima-console nats-setup and give its keys directory as PROXIMA_NATS_KEYS_DIR", cfg.keysDir(), err)
 	}
 	if err != nil {
-		return fmt.Errorf("keys of NATS: %w", err)
+		return fmt.Errorf("keys of NATS in %s: %w; give a directory that console's user may write as PROXIMA_NATS_KEYS_DIR", cfg.keysDir(), err)
 	}
 	s.authority, err = natsauth.New(keys, cfg.CredentialTTL)
 	return err
+}
+
+func dataDirError(dir string, err error) error {
+	return fmt.Errorf("PROXIMA_DATA_DIR %s: %w; give a directory that console's user may write, such as /var/lib/proxima on a volume", dir, err)
 }
 
 func (s *console) readCertificates() error {
@@ -164,7 +172,7 @@ func (s *console) readCertificates() error {
 	if cfg.tls() {
 		pair, err := tls.LoadX509KeyPair(cfg.TLSCertFile, cfg.TLSKeyFile)
 		if err != nil {
-			return fmt.Errorf("PROXIMA_TLS_CERT_FILE and PROXIMA_TLS_KEY_FILE: %w", err)
+			return fmt.Errorf("PROXIMA_TLS_CERT_FILE %s and PROXIMA_TLS_KEY_FILE %s: %w; give a PEM file of the certificate with its chain and one of the key that belongs to it, readable for console's user", cfg.TLSCertFile, cfg.TLSKeyFile, err)
 		}
 		s.certificate = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
@@ -173,14 +181,14 @@ func (s *console) readCertificates() error {
 	}
 	pem, err := os.ReadFile(cfg.NATSCAFile)
 	if err != nil {
-		return fmt.Errorf("PROXIMA_NATS_CA_FILE: %w", err)
+		return fmt.Errorf("PROXIMA_NATS_CA_FILE %s: %w; give a PEM file that console's user may read", cfg.NATSCAFile, err)
 	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
 		roots = x509.NewCertPool()
 	}
 	if !roots.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("PROXIMA_NATS_CA_FILE: %s holds no PEM certificate", cfg.NATSCAFile)
+		return fmt.Errorf("PROXIMA_NATS_CA_FILE %s holds no PEM certificate; give a file that contains -----BEGIN CERTIFICATE-----", cfg.NATSCAFile)
 	}
 	s.natsCA, s.natsTrust = string(pem), &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	return nil
@@ -281,6 +289,9 @@ func (s *console) firstRun(ctx context.Context, output io.Writer) error {
 		password, made = rand.Text(), true
 	}
 	created, err := s.tenancy.EnsureAdministrator(ctx, s.cfg.AdminEmail, password)
+	if p, ok := errors.AsType[*problem.Error](err); ok {
+		return fmt.Errorf("make the first administrator (PROXIMA_ADMIN_EMAIL, PROXIMA_ADMIN_PASSWORD): %w %s", err, p.Cure)
+	}
 	if err != nil {
 		return fmt.Errorf("make the first administrator (PROXIMA_ADMIN_EMAIL, PROXIMA_ADMIN_PASSWORD): %w", err)
 	}

@@ -198,61 +198,6 @@ func TestOrderlyStop(t *testing.T) {
 	}
 }
 
-// TestWrongSettings: each names the variable, the value (never a secret's) and the cure; nothing is made.
-func TestWrongSettings(t *testing.T) {
-	t.Parallel()
-	h := harness.New(t)
-	program := h.Product().Console
-	for name, row := range map[string]struct {
-		env  map[string]string
-		exit string
-		says []string
-		not  string
-	}{
-		"listen address": {map[string]string{"PROXIMA_LISTEN_ADDR": "8080"}, "exit status 2", []string{"PROXIMA_LISTEN_ADDR", `"8080"`, "host:port"}, ""},
-		"public URL":     {map[string]string{"PROXIMA_PUBLIC_URL": "console.example"}, "exit status 2", []string{"PROXIMA_PUBLIC_URL", "console.example", "https://"}, ""},
-		"proxies":        {map[string]string{"PROXIMA_TRUSTED_PROXIES": "10.0.0.0/8,proxy"}, "exit status 2", []string{"PROXIMA_TRUSTED_PROXIES", `"proxy"`, "10.0.0.0/8"}, ""},
-		"password":       {map[string]string{"PROXIMA_ADMIN_PASSWORD": "hunter22"}, "exit status 2", []string{"PROXIMA_ADMIN_PASSWORD", "12"}, "hunter22"},
-		"e-mail":         {map[string]string{"PROXIMA_ADMIN_EMAIL": "nobody"}, "exit status", []string{"PROXIMA_ADMIN_EMAIL"}, harness.AdminPassword},
-		"database": {
-			map[string]string{"PROXIMA_DATABASE_URL": "mysql://root:hunter22@db/console"},
-			"exit status 2",
-			[]string{"PROXIMA_DATABASE_URL", "postgres://"},
-			"hunter22",
-		},
-		"database away": {
-			map[string]string{"PROXIMA_DATABASE_URL": "postgres://root:hunter22@127.0.0.1:1/console"},
-			"exit status 1",
-			[]string{"database", "127.0.0.1"},
-			"hunter22",
-		},
-		"certificate alone":   {map[string]string{"PROXIMA_TLS_CERT_FILE": "/dev/null"}, "exit status 2", []string{"PROXIMA_TLS_KEY_FILE", "go together"}, ""},
-		"certificate missing": {map[string]string{"PROXIMA_TLS_CERT_FILE": "/nowhere/tls.crt", "PROXIMA_TLS_KEY_FILE": "/nowhere/tls.key"}, "exit status 1", []string{"PROXIMA_TLS_CERT_FILE", "/nowhere/tls.crt"}, ""},
-		"sync interval":       {map[string]string{"PROXIMA_K8S_SYNC_INTERVAL": "5"}, "exit status 2", []string{"PROXIMA_K8S_SYNC_INTERVAL", "5"}, ""},
-		"sync interval zero":  {map[string]string{"PROXIMA_K8S_SYNC_INTERVAL": "0s"}, "exit status 2", []string{"PROXIMA_K8S_SYNC_INTERVAL", "0s", "24h"}, ""},
-		"NATS without keys":   {map[string]string{"PROXIMA_NATS_URL": "nats://127.0.0.1:1"}, "exit status 1", []string{"nats-setup", "PROXIMA_NATS_KEYS_DIR"}, ""},
-		"log level":           {map[string]string{"PROXIMA_LOG_LEVEL": "loud"}, "exit status 2", []string{"PROXIMA_LOG_LEVEL", "loud", "debug"}, ""},
-		"metrics address":     {map[string]string{"PROXIMA_METRICS_ADDR": "192.0.2.1:9090"}, "exit status 1", []string{"PROXIMA_METRICS_ADDR", "192.0.2.1:9090"}, ""},
-		"image registry":      {map[string]string{"PROXIMA_IMAGE_REGISTRY": "https://registry.example/"}, "exit status", []string{"PROXIMA_IMAGE_REGISTRY", "https://registry.example/"}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c, err := harness.StartConsole(h.Context(), harness.ConsoleOptions{Program: program, Env: row.env})
-			if err == nil {
-				t.Fatal(errors.Join(errors.New("it started"), c.Stop()))
-			}
-			for _, part := range append(row.says, row.exit) {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("the error lacks %q: %v", part, err)
-				}
-			}
-			if row.not != "" && strings.Contains(err.Error(), row.not) {
-				t.Errorf("the error holds a secret: %v", err)
-			}
-		})
-	}
-}
-
 // TestImageRegistry: the manifest that console serves names the image of the registry that it was told of.
 func TestImageRegistry(t *testing.T) {
 	t.Parallel()

@@ -16,6 +16,8 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,10 +67,35 @@ func (c *Config) Validate() error {
 	if c.ClusterSlug != "" && !slug.Valid(c.ClusterSlug) {
 		errs = append(errs, fmt.Errorf("PROXIMA_CLUSTER_SLUG is %q; it must be 1 to 63 characters of a-z, 0-9 and hyphen, without a hyphen at the ends: copy it from the wizard", c.ClusterSlug))
 	}
+	for _, namespace := range c.ExcludeNamespaces {
+		if !slug.Valid(namespace) {
+			errs = append(errs, fmt.Errorf("PROXIMA_K8S_EXCLUDE_NAMESPACES holds %q, which is no name of a namespace; write names of a-z, 0-9 and hyphen, separated by commas, such as kube-system,monitoring", namespace))
+		}
+	}
+	if c.PodNamespace != "" && !slug.Valid(c.PodNamespace) {
+		errs = append(errs, fmt.Errorf("POD_NAMESPACE is %q, which is no name of a namespace; set it by the downward API (fieldPath: metadata.namespace), or to a name such as proxima", c.PodNamespace))
+	}
+	if c.MetricsAddr != "" {
+		errs = append(errs, config.HostPort("PROXIMA_METRICS_ADDR", c.MetricsAddr))
+	}
+	errs = append(errs, proxyError("HTTPS_PROXY", c.HTTPSProxy), proxyError("HTTP_PROXY", c.HTTPProxy))
 	if c.PodName != "" && c.PodNamespace == "" {
 		errs = append(errs, errors.New("POD_NAME is set and POD_NAMESPACE is not; set both by the downward API, or neither"))
 	}
 	return errors.Join(errs...)
+}
+
+// proxyError names a proxy that is neither the URL of one nor host:port.
+func proxyError(variable, proxy string) error {
+	address := proxy
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
+	u, err := url.Parse(address)
+	if proxy == "" || (err == nil && u.Hostname() != "" && slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme)) {
+		return nil
+	}
+	return fmt.Errorf("%s is %q, which is no proxy's URL; write it as http://host:port", variable, config.WithoutUser(proxy))
 }
 
 // longestHeartbeat lets two heartbeats fall into the 5 minutes after which console calls an agent silent

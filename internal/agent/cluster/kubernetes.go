@@ -45,7 +45,7 @@ func restConfig(kubeconfig string, proxy network.Proxy) (*rest.Config, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(kubeconfig)}
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("KUBECONFIG %s cannot be used: %w", kubeconfig, err)
+		return nil, fmt.Errorf("PROXIMA_KUBECONFIG or KUBECONFIG %s cannot be used: %w: give a kubeconfig that the agent's user may read, such as ~/.kube/config", kubeconfig, err)
 	}
 	if cfg.Proxy == nil {
 		cfg.Proxy = func(r *http.Request) (*url.URL, error) { return proxy.For(r.URL) }

@@ -58,7 +58,7 @@ func Roots(files, pems []string) (*x509.CertPool, error) {
 		}
 		content, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("CA file cannot be read: %w", err)
+			return nil, fmt.Errorf("CA file cannot be read: %w: give a PEM file that the agent's user may read", err)
 		}
 		if !pool.AppendCertsFromPEM(content) {
 			return nil, fmt.Errorf("CA file %s holds no PEM certificate: it must contain -----BEGIN CERTIFICATE-----", file)

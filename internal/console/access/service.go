@@ -14,17 +14,18 @@ import (
 	"prxm.uz/proxima/internal/console/problem"
 )
 
-// Failed sign-ins are counted over AttemptWindow; the next one is then refused without looking at the
-// password. The counts live in the store, so that all replicas share them.
+// Failed sign-ins are counted over AttemptWindow. Where a limit is reached, the next one is refused without
+// looking at the password, and is not counted. The counts live in the store, so that all replicas share them,
+// and many tries at once count no further than one after the other.
 const (
 	AttemptWindow = 15 * time.Minute
-	// AttemptsPerAccount is of one address for one account, so that nobody locks an account's owner out from
-	// elsewhere.
+	// AttemptsPerAccount is of one address for one account. It locks out those who share the address, and
+	// nobody elsewhere.
 	AttemptsPerAccount = 10
 	// AttemptsPerAddress is of one address for all accounts.
 	AttemptsPerAddress = 50
 	// AttemptsFromAnywhere is of all addresses for one account: who guesses from many gets no further than
-	// 20,000 guesses a day.
+	// 20,000 guesses a day. Reaching it, which takes 20 addresses, locks the owner out for the window.
 	AttemptsFromAnywhere = 200
 )
 
@@ -54,20 +55,19 @@ func (s *Service) SignIn(ctx context.Context, email, password, remoteAddr string
 	if len(email) > 254 {
 		return Principal{}, errSignIn()
 	}
-	tries := triesOf(email, AddressKey(remoteAddr))
-	for _, t := range tries {
-		if err := s.throttle(ctx, t, 0, now); err != nil {
+	limits := limitsOf(email, AddressKey(remoteAddr))
+	for _, l := range limits { // so that one who is refused again and again writes nothing
+		if err := s.throttle(ctx, l, now); err != nil {
 			return Principal{}, err
 		}
 	}
 	// Counted before the password is looked at: a volley of requests cannot outrun the count.
-	if err := s.store.RecordAttempt(ctx, keysOf(tries), now); err != nil {
+	full, err := s.store.RecordAttempt(ctx, limits, now.Add(-AttemptWindow), now)
+	if err != nil {
 		return Principal{}, fmt.Errorf("record a sign-in: %w", err)
 	}
-	for _, t := range tries {
-		if err := s.throttle(ctx, t, 1, now); err != nil {
-			return Principal{}, err
-		}
+	if full != nil {
+		return Principal{}, s.tooMany(ctx, *full, now)
 	}
 	a, err := s.store.AccountByEmail(ctx, email)
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -81,7 +81,7 @@ func (s *Service) SignIn(ctx context.Context, email, password, remoteAddr string
 		s.logger.InfoContext(ctx, "sign-in refused", "remote_addr", remoteAddr)
 		return Principal{}, errSignIn()
 	}
-	if err := s.store.ClearAttempts(ctx, keysOf(tries[:2]), tries[2].key, now); err != nil {
+	if err := s.store.ClearAttempts(ctx, []string{limits[0].Key, limits[1].Key}, limits[2].Key, now); err != nil {
 		return Principal{}, fmt.Errorf("clear the count of sign-ins: %w", err)
 	}
 	p, err := s.Principal(ctx, a.UserID)
@@ -89,47 +89,39 @@ func (s *Service) SignIn(ctx context.Context, email, password, remoteAddr string
 	return p, err
 }
 
-// try is what a sign-in is counted under.
-type try struct {
-	key   string
-	limit int
-}
-
-// triesOf lists the two of the account, which a success ends, and then the one of the address.
-func triesOf(email, address string) []try {
-	return []try{
+// limitsOf lists the two of the account, which a success ends, and then the one of the address.
+func limitsOf(email, address string) []AttemptLimit {
+	return []AttemptLimit{
 		{"account " + email + " from " + address, AttemptsPerAccount},
 		{"account " + email, AttemptsFromAnywhere},
 		{"address " + address, AttemptsPerAddress},
 	}
 }
 
-func keysOf(tries []try) (keys []string) {
-	for _, t := range tries {
-		keys = append(keys, t.key)
+// throttle answers TooMany where the limit is reached. Where the count cannot be read, nobody may guess.
+func (s *Service) throttle(ctx context.Context, l AttemptLimit, now time.Time) error {
+	n, err := s.store.CountAttempts(ctx, l.Key, now.Add(-AttemptWindow))
+	if err != nil {
+		return fmt.Errorf("count sign-ins: %w", err)
 	}
-	return keys
-}
-
-// throttle answers TooMany where the limit is reached, with the seconds to wait. The count may hold one of
-// the caller's own.
-func (s *Service) throttle(ctx context.Context, t try, own int, now time.Time) error {
-	limit := t.limit + own
-	count := func(since time.Time) int {
-		n, err := s.store.CountAttempts(ctx, t.key, since)
-		if err != nil {
-			s.logger.ErrorContext(ctx, "cannot count sign-ins", "error", err)
-			return limit // refuse rather than let anybody guess
-		}
-		return n
-	}
-	if count(now.Add(-AttemptWindow)) < limit {
+	if n < l.Most {
 		return nil
 	}
+	return s.tooMany(ctx, l, now)
+}
+
+// tooMany says when the count will be below its limit.
+func (s *Service) tooMany(ctx context.Context, l AttemptLimit, now time.Time) error {
+	var failed error
 	minutes := int(AttemptWindow / time.Minute)
 	wait := 1 + sort.Search(minutes-1, func(i int) bool {
-		return count(now.Add(-AttemptWindow+time.Duration(i+1)*time.Minute)) < t.limit
+		n, err := s.store.CountAttempts(ctx, l.Key, now.Add(-AttemptWindow+time.Duration(i+1)*time.Minute))
+		failed = errors.Join(failed, err)
+		return n < l.Most
 	})
+	if failed != nil {
+		return fmt.Errorf("count sign-ins: %w", failed)
+	}
 	e := problem.New(problem.TooMany, "too_many_attempts", "There were too many failed sign-ins.").
 		WithCure(fmt.Sprintf("Wait %d minutes and try again.", wait))
 	e.RetryAfterSeconds = wait * 60

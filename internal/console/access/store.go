@@ -39,6 +39,12 @@ type Session struct {
 	ExpiresAt time.Time
 }
 
+// AttemptLimit is how many sign-ins may be counted under a key.
+type AttemptLimit struct {
+	Key  string
+	Most int
+}
+
 // Tx is what ending an API token needs of a transaction.
 type Tx interface {
 	audit.Tx
@@ -81,8 +87,9 @@ type Store interface {
 
 	// CountAttempts counts the sign-ins under key since the given time.
 	CountAttempts(ctx context.Context, key string, since time.Time) (int, error)
-	// RecordAttempt counts one under each key.
-	RecordAttempt(ctx context.Context, keys []string, at time.Time) error
+	// RecordAttempt counts one under each key, if under each fewer than its limit were counted since the given
+	// time, in one transaction. Else it counts none and answers the first limit that is reached.
+	RecordAttempt(ctx context.Context, limits []AttemptLimit, since, at time.Time) (reached *AttemptLimit, err error)
 	// ClearAttempts forgets all under each key, and under address what was counted at that time.
 	ClearAttempts(ctx context.Context, keys []string, address string, at time.Time) error
 	// ForgetAttempts forgets those before the given time.

@@ -97,7 +97,7 @@ func newConsoleWith(t testing.TB, attempts func(*console) httpapi.Onboarding) *c
 		Clock:      c.clock, Logger: logger,
 	})
 	must(t, err)
-	c.handler = c.sessions.Middleware(api)
+	c.handler = c.sessions.Middleware(api, httpapi.Refuse(logger))
 	return c
 }
 

@@ -190,6 +190,11 @@ func checkQuery(op *operation, raw string) error {
 }
 
 func readBody(w http.ResponseWriter, r *http.Request) error {
+	if coding := strings.Join(r.Header.Values("Content-Encoding"), ", "); coding != "" && !strings.EqualFold(coding, "identity") {
+		w.Header().Set("Accept-Encoding", "identity") // RFC 9110, section 15.5.16
+		return problem.New(problem.Unsupported, "content_encoding_unsupported", fmt.Sprintf("The body is declared as encoded by %q, and bodies are read as they are.", coding)).
+			WithCure("Send the body uncompressed, without Content-Encoding.")
+	}
 	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset, declared := parameters["charset"]
 	switch {

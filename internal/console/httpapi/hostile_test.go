@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -84,6 +85,26 @@ func TestContentType(t *testing.T) {
 		r.Header.Set("Content-Type", kind)
 		if _, answer := c.send(r); (answer["code"] == "request_invalid") != ok || !ok && answer["code"] != "content_type_invalid" {
 			t.Errorf("%q: %v", kind, answer)
+		}
+	}
+}
+
+func TestContentEncoding(t *testing.T) {
+	c := newConsole(t)
+	token := c.token(c.admin.UserID, 0)
+	for coding, ok := range map[string]bool{"": true, "identity": true, "Identity": true, "gzip": false, "br": false, "gzip, identity": false, "made\"up": false} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/clients", strings.NewReader(`{}`))
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Content-Type", "application/json")
+		if coding != "" {
+			r.Header.Set("Content-Encoding", coding)
+		}
+		res, answer := c.send(r)
+		cure, _ := answer["cure"].(string)
+		refused := res.StatusCode == http.StatusUnsupportedMediaType && answer["code"] == "content_encoding_unsupported" &&
+			strings.Contains(cure, "uncompressed") && res.Header.Get("Accept-Encoding") == "identity"
+		if refused == ok || ok && answer["code"] != "request_invalid" {
+			t.Errorf("%q: %d %v", coding, res.StatusCode, answer)
 		}
 	}
 }
@@ -180,7 +201,7 @@ func TestPasswordChangeByASession(t *testing.T) {
 				t.Error(err)
 			}
 			w.WriteHeader(http.StatusNoContent)
-		})).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "/signin", nil))
+		}), httpapi.Refuse(slog.New(slog.DiscardHandler))).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "/signin", nil))
 		return w.Result().Cookies()[0]
 	}
 	ask := func(cookie *http.Cookie, method, path, body string) (reply, map[string]any) {

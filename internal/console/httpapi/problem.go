@@ -39,6 +39,11 @@ func ForeignOrigin() http.Handler {
 	})
 }
 
+// Refuse answers an error that was met in front of the API as the API does.
+func Refuse(logger *slog.Logger) func(http.ResponseWriter, *http.Request, error) {
+	return refuser{logger}.refuse
+}
+
 // refuser writes errors as problem+json.
 type refuser struct{ logger *slog.Logger }
 
@@ -107,6 +112,8 @@ func titleOf(kind problem.Kind) string {
 		return "In conflict with what is stored"
 	case problem.TooLarge:
 		return "Too large"
+	case problem.Unsupported:
+		return "Not read in this form"
 	case problem.Unprocessable:
 		return "Refused by a rule"
 	case problem.TooOld:

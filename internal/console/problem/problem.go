@@ -20,6 +20,7 @@ const (
 	NotFound                        // 404: not there, or not for this caller to know of
 	Conflict                        // 409: what is stored stands against it
 	TooLarge                        // 413: larger than a limit
+	Unsupported                     // 415: in a form that is not read
 	Unprocessable                   // 422: well formed, and refused by a rule about its meaning
 	TooOld                          // 426: the caller's version is below the oldest that is served
 	TooMany                         // 429: a rate is exceeded
@@ -41,6 +42,8 @@ func (k Kind) Status() int {
 		return http.StatusConflict
 	case TooLarge:
 		return http.StatusRequestEntityTooLarge
+	case Unsupported:
+		return http.StatusUnsupportedMediaType
 	case Unprocessable:
 		return http.StatusUnprocessableEntity
 	case TooOld:

@@ -134,15 +134,27 @@ func (s accessStore) CountAttempts(ctx context.Context, key string, since time.T
 	return int(n), accessErrors().translate(err, "count sign-in attempts")
 }
 
-func (s accessStore) RecordAttempt(ctx context.Context, keys []string, at time.Time) error {
-	return s.db.inTx(ctx, func(t *tx) error {
-		for _, key := range keys {
-			if err := t.q.InsertSignInAttempt(ctx, sqlgen.InsertSignInAttemptParams{AttemptKey: key, FailedAt: dbtype.At(at)}); err != nil {
+func (s accessStore) RecordAttempt(ctx context.Context, limits []access.AttemptLimit, since, at time.Time) (reached *access.AttemptLimit, err error) {
+	err = s.db.inTx(ctx, func(t *tx) error {
+		reached = nil
+		for i, l := range limits {
+			n, err := t.q.CountSignInAttempts(ctx, sqlgen.CountSignInAttemptsParams{AttemptKey: l.Key, FailedAt: from(since)})
+			if err != nil {
+				return accessErrors().translate(err, "count sign-in attempts")
+			}
+			if int(n) >= l.Most {
+				reached = &limits[i]
+				return nil
+			}
+		}
+		for _, l := range limits {
+			if err := t.q.InsertSignInAttempt(ctx, sqlgen.InsertSignInAttemptParams{AttemptKey: l.Key, FailedAt: dbtype.At(at)}); err != nil {
 				return accessErrors().translate(err, "record a sign-in attempt")
 			}
 		}
 		return nil
 	})
+	return reached, err
 }
 
 func (s accessStore) ClearAttempts(ctx context.Context, keys []string, address string, at time.Time) error {

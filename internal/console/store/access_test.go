@@ -13,6 +13,7 @@ import (
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/audit"
+	"prxm.uz/proxima/internal/console/problem"
 	"prxm.uz/proxima/internal/console/tenancy"
 )
 
@@ -188,7 +189,8 @@ func TestSignInAttemptsAreCountedAndForgotten(t *testing.T) {
 		done := make(chan error)
 		for i := range 10 {
 			go func() {
-				done <- s.RecordAttempt(ctx, []string{"ann", "here"}, after(time.Duration(i)*time.Minute))
+				_, err := s.RecordAttempt(ctx, []access.AttemptLimit{{Key: "ann", Most: 11}, {Key: "here", Most: 11}}, noon, after(time.Duration(i)*time.Minute))
+				done <- err
 			}()
 		}
 		for range 10 {
@@ -216,6 +218,42 @@ func TestSignInAttemptsAreCountedAndForgotten(t *testing.T) {
 		}
 		expect("here", time.Time{}, 4)
 		expect("ann", time.Time{}, 0)
+	})
+}
+
+// TestVolleyOfSignIns: of 300 guesses at once from one address as many are counted against the account as one
+// address may make, and as many passwords are looked at.
+func TestVolleyOfSignIns(t *testing.T) {
+	both(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		hasher, err := access.NewHasher(access.Cost{MemoryKiB: 64, Iterations: 1, Parallelism: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := access.New(db.Access(), hasher, clock.System(), slog.New(slog.DiscardHandler))
+		const volley = 300
+		answers := make(chan string, volley)
+		for range volley {
+			go func() {
+				_, err := s.SignIn(ctx, "ann@example.org", "wrong", "192.0.2.1:5")
+				if problem.CodeOf(err) == "" {
+					t.Error(err)
+				}
+				answers <- problem.CodeOf(err)
+			}()
+		}
+		codes := map[string]int{}
+		for range volley {
+			codes[<-answers]++
+		}
+		if codes["sign_in_failed"] != access.AttemptsPerAccount || codes["too_many_attempts"] != volley-access.AttemptsPerAccount {
+			t.Errorf("the answers: %v", codes)
+		}
+		for _, key := range []string{"account ann@example.org", "account ann@example.org from 192.0.2.1", "address 192.0.2.1"} {
+			if n, err := db.Access().CountAttempts(ctx, key, time.Time{}); err != nil || n != access.AttemptsPerAccount {
+				t.Errorf("%d counted under %q, want %d (%v)", n, key, access.AttemptsPerAccount, err)
+			}
+		}
 	})
 }
 

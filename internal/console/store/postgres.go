@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"strings"
 	"time"
 
@@ -21,8 +22,7 @@ func (db *DB) openPostgres(ctx context.Context, cfg Config) error {
 	db.engine = enginePostgres
 	conf, err := pgx.ParseConfig(cfg.URL)
 	if err != nil {
-		// The parser's error holds the connection string with its password masked.
-		return fmt.Errorf("the database URL cannot be read: %w", err)
+		return fmt.Errorf("the URL cannot be read%s; write it as postgres://user:password@host:5432/name, and what is neither letter nor digit in the password as %% and two hexadecimal digits", unreadable(cfg.URL, err))
 	}
 	db.writer = stdlib.OpenDB(*conf)
 	n := cfg.Connections
@@ -34,9 +34,19 @@ func (db *DB) openPostgres(ctx context.Context, cfg Config) error {
 	db.writer.SetConnMaxIdleTime(5 * time.Minute)
 	db.reader = db.writer
 	if err := db.writer.PingContext(ctx); err != nil {
-		return fmt.Errorf("reach PostgreSQL at %s: %w", conf.Host, err)
+		return fmt.Errorf("reach PostgreSQL at %s: %w; see that it runs, takes connections from here, and knows the user, password and database of postgres://user:password@host:5432/name", conf.Host, err)
 	}
 	return nil
+}
+
+// unreadable is why a URL cannot be read, "" where the reason may quote a part of the password: of what is no
+// URL nobody can tell which part that is. The parser's own text quotes the URL.
+func unreadable(address string, err error) string {
+	reason := errors.Unwrap(err)
+	if _, parse := url.Parse(address); parse != nil || reason == nil {
+		return ""
+	}
+	return ": " + reason.Error()
 }
 
 // SQLSTATE codes of PostgreSQL.

@@ -91,6 +91,8 @@ func headOf(k problem.Kind) string {
 		return "What is stored stands against this"
 	case problem.TooLarge:
 		return "The request is too large"
+	case problem.Unsupported:
+		return "The request has a form that is not read"
 	case problem.TooOld:
 		return "The version is too old"
 	case problem.TooMany:
@@ -117,7 +119,7 @@ func faultOf(err error) (fault, int, bool) {
 	switch p.Kind {
 	case problem.Invalid, problem.Unprocessable, problem.Conflict, problem.TooMany, problem.Unauthenticated:
 		return fault{Field: p.Field, Message: p.Message, Cure: p.Cure}, p.Kind.Status(), true
-	case problem.Forbidden, problem.NotFound, problem.TooLarge, problem.TooOld, problem.Unavailable:
+	case problem.Forbidden, problem.NotFound, problem.TooLarge, problem.Unsupported, problem.TooOld, problem.Unavailable:
 		return fault{}, 0, false
 	}
 	return fault{}, 0, false

@@ -107,6 +107,31 @@ func TestAddressesWithoutAPage(t *testing.T) {
 	wantText(t, a.page, "does not take DELETE")
 }
 
+// TestFormsThatCannotBeRead are told so, and are not taken for empty ones.
+func TestFormsThatCannotBeRead(t *testing.T) {
+	for name, row := range map[string]struct {
+		kind, body string
+		status     int
+		says       string
+	}{
+		"no boundary":        {"multipart/form-data", "--a", http.StatusBadRequest, "cannot be read"},
+		"no part":            {"multipart/form-data; boundary=a", "nothing", http.StatusBadRequest, "cannot be read"},
+		"cut off":            {"multipart/form-data; boundary=a", "--a\r\nContent-Disposition: form-data; name=\"email\"\r\n\r\nann", http.StatusBadRequest, "cannot be read"},
+		"escape":             {"application/x-www-form-urlencoded", "email=%zz", http.StatusBadRequest, "cannot be read"},
+		"too large":          {"application/x-www-form-urlencoded", "email=" + strings.Repeat("a", maxForm), http.StatusRequestEntityTooLarge, "64 KiB"},
+		"too large in parts": {"multipart/form-data; boundary=a", "--a\r\nContent-Disposition: form-data; name=\"email\"\r\n\r\n" + strings.Repeat("a", maxForm) + "\r\n--a--", http.StatusRequestEntityTooLarge, "64 KiB"},
+	} {
+		s := serve(t, fake.Full(start), clocktest.New(start()), "")
+		r := s.request(http.MethodPost, "/signin", strings.NewReader(row.body))
+		r.Header.Set("Content-Type", row.kind)
+		a := s.do(r)
+		if a.StatusCode != row.status {
+			t.Errorf("%s: status %d", name, a.StatusCode)
+		}
+		wantText(t, a.page, row.says)
+	}
+}
+
 func TestHeaders(t *testing.T) {
 	s := full(t)
 	for _, path := range []string{"/clusters", "/signin", "/nothing", "/clusters/add/ob_waiting/install"} {

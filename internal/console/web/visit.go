@@ -46,12 +46,40 @@ func (s *server) visit(w http.ResponseWriter, r *http.Request, rt route) {
 		err = nil
 	}
 	if err == nil {
-		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
-		err = rt.serve(v)
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		if err = readForm(r); err == nil {
+			err = rt.serve(v)
+		}
 	}
 	if err != nil {
 		s.fail(v, err)
 	}
+}
+
+// maxForm bounds a posted form, in bytes.
+const maxForm = 64 << 10
+
+// readForm reads a posted form, so that one that cannot be read is not taken for an empty one.
+func readForm(r *http.Request) error {
+	if r.Method != http.MethodPost {
+		return nil
+	}
+	err := r.ParseForm()
+	if err == nil {
+		if err = r.ParseMultipartForm(maxForm); errors.Is(err, http.ErrNotMultipart) {
+			err = nil
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case r.Context().Err() != nil:
+		return r.Context().Err()
+	case errors.As(err, new(*http.MaxBytesError)):
+		return err
+	}
+	return problem.New(problem.Invalid, "form_unreadable", "The form that was sent cannot be read.").
+		WithCure("Go back, load the page anew and send the form again. Nothing was changed by your request.").Because(err)
 }
 
 // identify reads the session. A session of somebody who is gone or deactivated is ended.

@@ -137,9 +137,22 @@ type server struct {
 	secure bool
 }
 
-// New returns the handler of all pages, to be mounted at "/". A field that is missing is an error that
-// names it.
-func New(c Config) (http.Handler, error) {
+// Pages is the handler of all pages, to be mounted at "/".
+type Pages struct {
+	http.Handler
+
+	server *server
+}
+
+// Refuse answers an error that was met in front of the pages with the page of it.
+func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	headers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.server.fail(&visit{w: w, r: r, now: p.server.Clock.Now()}, err) //nolint:contextcheck // the request carries it
+	})).ServeHTTP(w, r)
+}
+
+// New makes the pages. A field that is missing is an error that names it.
+func New(c Config) (*Pages, error) {
 	missing := map[string]bool{
 		"Sessions": c.Sessions == nil, "Access": c.Access == nil, "Tenancy": c.Tenancy == nil,
 		"Onboarding": c.Onboarding == nil, "Inventory": c.Inventory == nil, "Fleet": c.Fleet == nil,
@@ -158,5 +171,5 @@ func New(c Config) (http.Handler, error) {
 	if u, err := url.Parse(c.PublicURL); err == nil {
 		s.host = u.Host
 	}
-	return headers(s.router()), nil
+	return &Pages{headers(s.router()), s}, nil
 }

@@ -72,17 +72,22 @@ func New(store Store, o Options) *Manager {
 		if r.Context().Err() == nil {
 			o.Logger.ErrorContext(r.Context(), "cannot load or save a session", "error", err)
 		}
-		http.Error(w, "The session cannot be read or saved right now. Try again.", http.StatusServiceUnavailable)
+		if l, ok := r.Context().Value(loadedKey{}).(*loaded); ok {
+			l.refuse(w, r, err)
+		}
 	}
 	return &Manager{sessions: s, clock: o.Clock}
 }
 
+// Refuse answers a request whose session cannot be loaded or saved.
+type Refuse func(w http.ResponseWriter, r *http.Request, err error)
+
 // Middleware loads the session of a request and saves what the handler changed, at the first byte of
 // the answer. Streaming works through it by http.ResponseController.
-func (m *Manager) Middleware(next http.Handler) http.Handler {
+func (m *Manager) Middleware(next http.Handler, refuse Refuse) http.Handler {
 	inner := m.sessions.LoadAndSave(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		inner.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), loadedKey{}, &loaded{})))
+		inner.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), loadedKey{}, &loaded{refuse: refuse})))
 	})
 }
 
@@ -104,8 +109,13 @@ func (m *Manager) SignOut(ctx context.Context) error {
 	return nil
 }
 
-// UserID answers who is signed in, or "". The context must have passed through Middleware.
-func (m *Manager) UserID(ctx context.Context) string { return m.sessions.GetString(ctx, userKey) }
+// UserID answers who is signed in, or "". Without Middleware nobody is.
+func (m *Manager) UserID(ctx context.Context) string {
+	if _, ok := ctx.Value(loadedKey{}).(*loaded); !ok {
+		return ""
+	}
+	return m.sessions.GetString(ctx, userKey)
+}
 
 // Put keeps a small text in the session, such as a message for the next page.
 func (m *Manager) Put(ctx context.Context, name, value string) {
@@ -139,8 +149,12 @@ func (codec) Decode(b []byte) (time.Time, map[string]any, error) {
 
 type loadedKey struct{}
 
-// loaded remembers what the request found, so that an unchanged session is not written again.
-type loaded struct{ session access.Session }
+// loaded remembers what the request found, so that an unchanged session is not written again, and who answers
+// where that fails.
+type loaded struct {
+	session access.Session
+	refuse  Refuse
+}
 
 type adapter struct {
 	store Store

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,7 +76,7 @@ func TestSessionLives(t *testing.T) {
 			}
 		}
 		fmt.Fprint(w, m.UserID(r.Context()))
-	}))}
+	}), func(w http.ResponseWriter, _ *http.Request, err error) { fmt.Fprint(w, "refused: ", err) })}
 	if got := b.get("/"); got != "" || b.cookie != nil {
 		t.Errorf("a stranger is %q with cookie %v", got, b.cookie)
 	}
@@ -113,5 +114,28 @@ func TestSessionLives(t *testing.T) {
 	b.cookie = &kept
 	if got := b.get("/"); got != "" {
 		t.Error("the session outlived signing out")
+	}
+}
+
+// TestSessionThatCannotBeRead: whoever stands behind the middleware does not see the request, and the one who
+// was named answers.
+func TestSessionThatCannotBeRead(t *testing.T) {
+	db, err := store.Open(t.Context(), store.Config{Path: filepath.Join(t.TempDir(), "proxima.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m := session.New(db.Access(), session.Options{Clock: clocktest.New(time.Now()), Logger: slog.New(slog.DiscardHandler)})
+	served := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "served") })
+	b := &browser{t: t, cookie: &http.Cookie{Name: session.CookieName, Value: "x"}, handler: m.Middleware(served, func(w http.ResponseWriter, _ *http.Request, err error) {
+		fmt.Fprint(w, "refused: ", err)
+	})}
+	if got := b.get("/"); !strings.HasPrefix(got, "refused: ") || strings.Contains(got, "served") {
+		t.Errorf("the answer: %q", got)
+	}
+	if got := m.UserID(t.Context()); got != "" {
+		t.Errorf("outside of the middleware %q is signed in", got)
 	}
 }
