@@ -24,7 +24,9 @@ func FuzzCookie(f *testing.F) {
 			}
 			who = m.UserID(r.Context())
 			w.WriteHeader(http.StatusNoContent)
-		})).ServeHTTP(w, r)
+		}), func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}).ServeHTTP(w, r)
 		return w, who
 	}
 	in, _ := ask(f.Context(), "", "/in")
