@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -32,8 +33,12 @@ func newCrowd(t *testing.T, most int, secure bool) *crowd {
 	c := &crowd{T: t, serving: make(chan string, 100), done: make(chan struct{}), idle: make(chan struct{}, 100)}
 	s := newServer(t.Context(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.serving <- r.URL.Path
-		if r.URL.Path == "/slow" {
+		switch r.URL.Path {
+		case "/slow":
 			<-c.done
+		case "/unread":
+			w.WriteHeader(http.StatusNoContent)
+			return
 		}
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			w.WriteHeader(http.StatusBadRequest)
@@ -60,7 +65,7 @@ func newCrowd(t *testing.T, most int, secure bool) *crowd {
 	if secure {
 		example := httptest.NewTLSServer(http.NotFoundHandler()) // has a certificate
 		example.Close()
-		s.server.TLSConfig = example.TLS.Clone()
+		s.server.TLSConfig = &tls.Config{Certificates: example.TLS.Certificates, MinVersion: tls.VersionTLS12}
 		c.secure = &tls.Config{InsecureSkipVerify: true}
 		serve = func() error { return s.server.ServeTLS(l, "", "") }
 	}
@@ -156,6 +161,67 @@ func TestSlowBodiesShutNobodyOut(t *testing.T) {
 			c.answered(stream)
 		})
 	}
+}
+
+// TestSlowBodiesOfHTTP2: one connection carries several requests, and makes room while any body of it is waited
+// for. What was answered without its body is waited for no longer.
+func TestSlowBodiesOfHTTP2(t *testing.T) {
+	c := newCrowd(t, 3, true)
+	var ended []chan error
+	open := func(path string, body io.Reader) *http.Client {
+		t.Helper()
+		transport := &http.Transport{TLSClientConfig: c.secure.Clone(), ForceAttemptHTTP2: true}
+		t.Cleanup(transport.CloseIdleConnections)
+		client := &http.Client{Transport: transport}
+		ended = append(ended, c.over(client, path, body))
+		<-c.serving
+		return client
+	}
+	stream := open("/slow", nil)
+	ended = append(ended, c.over(stream, "/unread", strings.NewReader("body")))
+	<-c.serving
+	if err := <-ended[1]; err != nil {
+		t.Error(err)
+	}
+	for range 5 {
+		silent, writer := io.Pipe()
+		t.Cleanup(func() { _ = writer.Close() })
+		open("/", silent)
+	}
+	for i, end := range ended[2:4] {
+		if err := <-end; err == nil {
+			t.Errorf("slow body %d was answered", i)
+		}
+	}
+	close(c.done)
+	if err := <-ended[0]; err != nil {
+		t.Errorf("the stream: %v", err)
+	}
+}
+
+// over asks by a client, and tells how that ended.
+func (c *crowd) over(client *http.Client, path string, body io.Reader) chan error {
+	c.Helper()
+	method := http.MethodGet
+	if body != nil {
+		method = http.MethodPost
+	}
+	r, err := http.NewRequestWithContext(c.Context(), method, "https://"+c.address+path, body)
+	if err != nil {
+		c.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		res, err := client.Do(r)
+		if err == nil && res.ProtoMajor != 2 {
+			err = errors.New("not HTTP/2")
+		}
+		if err == nil {
+			err = res.Body.Close()
+		}
+		ended <- err
+	}()
+	return ended
 }
 
 // Where all are served and nothing else could be closed, the one that is served longest makes room.
