@@ -300,7 +300,7 @@ type Cluster struct {
 	LastSyncAt  *time.Time  `json:"lastSyncAt,omitempty"`
 	Name        string      `json:"name"`
 
-	// PartlyStored An inventory is being stored now, part by part: until it is whole, lists hold a mixture of the last two. Absent while none is.
+	// PartlyStored An inventory is stored in part: until the rest follows, or the next inventory replaces it, lists hold a mixture of the last two. Absent while none is.
 	PartlyStored *bool   `json:"partlyStored,omitempty"`
 	Platform     *string `json:"platform,omitempty"`
 	Provider     *string `json:"provider,omitempty"`

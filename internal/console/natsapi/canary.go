@@ -37,12 +37,12 @@ func (s *Server) watchStream(ctx context.Context) {
 			misses = 0 // the stream is being made
 			continue
 		}
-		newest := s.newest.Load()
+		before, known := s.lastStored(ctx)
 		err := s.sendCanary(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil && s.newest.Load() > newest {
+		if after, still := s.lastStored(ctx); err != nil && known && still && after > before {
 			s.Logger.WarnContext(ctx, "the stream of inventories is slow, but stores", "error", err, "cure", "see under Agents whether one sends far more than the others, or give NATS a faster disk")
 			err = nil
 		}
@@ -61,6 +61,17 @@ func (s *Server) watchStream(ctx context.Context) {
 }
 
 type canaryResult struct{ err error }
+
+// lastStored is the sequence of the last message that the stream stored; false where that is not known.
+func (s *Server) lastStored(ctx context.Context) (sequence uint64, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	stream, err := s.JetStream.Stream(ctx, wire.StreamInventory)
+	if err != nil {
+		return 0, false
+	}
+	return stream.CachedInfo().State.LastSeq, true
+}
 
 // sendCanary answers nil once the stream has said that it stored the message.
 func (s *Server) sendCanary(ctx context.Context) error {
@@ -91,6 +102,5 @@ func (s *Server) reopen(ctx context.Context) {
 		s.Logger.ErrorContext(ctx, "the stream of inventories could not be opened anew", "error", err)
 		return
 	}
-	s.newest.Store(0)
 	s.Logger.WarnContext(ctx, "the stream of inventories was deleted and is made anew; agents send what was in it with their next sync")
 }

@@ -92,7 +92,6 @@ type Server struct {
 	lane      *lane
 	consuming atomic.Bool                  // the stream and its consumer are there
 	canary    atomic.Pointer[canaryResult] // the last
-	newest    atomic.Uint64                // sequence in the stream of the newest inventory that was delivered
 	suspects  chan suspect
 
 	mu       sync.Mutex // guards the batch
@@ -314,7 +313,6 @@ func (s *Server) lag(ctx context.Context, stream jetstream.Stream, m jetstream.M
 	if err != nil {
 		return 1, 0
 	}
-	s.newest.Store(max(s.newest.Load(), meta.Sequence.Stream)) // one goroutine alone takes deliveries
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	info, err := stream.Info(ctx)

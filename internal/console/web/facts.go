@@ -51,7 +51,7 @@ func inventoryFact(c inventory.Cluster, now time.Time, interval time.Duration) f
 	case !c.Conflict.SeenAt.IsZero():
 		f.Class, f.Word = "failed", "Two identities"
 	case f.At.IsZero() && c.PartlyApplied:
-		f.Class, f.Word = "waiting", "Being stored"
+		f.Class, f.Word = "waiting", "Stored in part"
 	case f.At.IsZero():
 		f.Class, f.Word = "waiting", "None yet"
 	case f.Stale:

@@ -2,22 +2,23 @@ package web
 
 import "prxm.uz/proxima/internal/console/inventory"
 
-// partSentence says what the pages of a cluster show while an inventory is stored in parts; "" while none is.
+// partSentence says what the pages of a cluster show while an inventory is stored in part; "" while none is. Whether
+// the rest still comes is not known: its sender may have been revoked meanwhile.
 func partSentence(c inventory.Cluster) string {
 	switch {
 	case !c.PartlyApplied:
 		return ""
 	case c.Counted():
-		return "An inventory is being stored now, part by part; until it is whole, what is shown is a mixture of the last two."
+		return "An inventory is stored in part. The rest follows, or the next inventory replaces it; until then what is shown is a mixture of the last two."
 	default:
-		return "The first inventory is being stored now, part by part; until it is whole, the lists show what is stored of it so far."
+		return "The first inventory is stored in part, and the lists show that part. The rest follows, or the next inventory replaces it."
 	}
 }
 
 // noInventory says why there is nothing of an inventory to show.
 func noInventory(c inventory.Cluster) (head, text string) {
 	if c.PartlyApplied {
-		return "The first inventory is being stored", "What it holds stands here once it is whole."
+		return "The first inventory is stored in part", "What it holds stands here once one is stored whole."
 	}
 	return "No inventory yet", "The first one arrives within twice the sync interval after the collector enrolled."
 }

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	firstPart = "The first inventory is being stored now, part by part; until it is whole, the lists show what is stored of it so far."
-	laterPart = "An inventory is being stored now, part by part; until it is whole, what is shown is a mixture of the last two."
+	firstPart = "The first inventory is stored in part, and the lists show that part. The rest follows, or the next inventory replaces it."
+	laterPart = "An inventory is stored in part. The rest follows, or the next inventory replaces it; until then what is shown is a mixture of the last two."
 )
 
 // Until a sync is stored whole nobody counted anything, so that no page says zero.
 func TestAFirstInventoryThatIsStoredInPart(t *testing.T) {
 	s := full(t)
 	row := s.get("/clusters?q=halden-prod-us", http.StatusOK).byID(t, "cluster-ck_storing")
-	wantText(t, row, "Being stored", "–")
+	wantText(t, row, "Stored in part", "–")
 	if strings.Contains(textOf(row), " 0") {
 		t.Errorf("the row says %q", textOf(row))
 	}
@@ -54,7 +54,7 @@ func TestAFirstInventoryThatIsStoredInPart(t *testing.T) {
 		}
 	}
 	s.world.Objects["ck_storing"] = nil
-	wantText(t, s.get(at, http.StatusOK).page, "The first inventory is being stored", "What it holds stands here once it is whole.", "whether there are warnings is not known")
+	wantText(t, s.get(at, http.StatusOK).page, "The first inventory is stored in part", "What it holds stands here once one is stored whole.", "whether there are warnings is not known")
 	removing := s.get(at+"/record/remove", http.StatusOK)
 	wantText(t, removing.page, "What is stored of its inventory is deleted here. Nothing is deleted in the cluster.")
 	if strings.Contains(textOf(removing.page), "0 nodes") {
@@ -66,8 +66,8 @@ func TestAClusterWithoutInventory(t *testing.T) {
 	s := full(t)
 	a := s.get("/clusters/ck_young", http.StatusOK)
 	wantText(t, a.page, "No inventory yet", "The first one arrives within twice the sync interval", "whether there are warnings is not known")
-	if strings.Contains(textOf(a.page), "being stored") {
-		t.Error("nothing is being stored")
+	if strings.Contains(textOf(a.page), "stored in part") {
+		t.Error("nothing is stored in part")
 	}
 	wantText(t, s.get("/clusters?q=halden-prod-eu", http.StatusOK).byID(t, "cluster-ck_young"), "None yet", "–")
 	wantText(t, s.get("/clusters/ck_young/record/remove", http.StatusOK).page, "What is stored of its inventory is deleted here.")
@@ -76,7 +76,7 @@ func TestAClusterWithoutInventory(t *testing.T) {
 func TestALaterInventoryThatIsStoredInPart(t *testing.T) {
 	s := full(t)
 	const at = "/clusters/ck_halden"
-	if strings.Contains(textOf(s.get(at, http.StatusOK).page), "being stored") {
+	if strings.Contains(textOf(s.get(at, http.StatusOK).page), "stored in part") {
 		t.Error("what is stored is whole")
 	}
 	s.world.Clusters[slices.IndexFunc(s.world.Clusters, func(c inventory.Cluster) bool { return c.ID == "ck_halden" })].PartlyApplied = true

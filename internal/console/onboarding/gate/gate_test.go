@@ -227,6 +227,14 @@ func stories() []story {
 			beside("agent-1", "halden-prod", 5*time.Second)(f)
 			suspend(f, 0, 7*time.Minute)
 		}},
+		{"the leader is suspended, and the standby was gone long before", func(f *Facts) {
+			beside("agent-1", "halden-prod", 2*time.Hour)(f)
+			suspend(f, 0, time.Minute)
+		}},
+		{"suspended, and a stranger was refused", func(f *Facts) {
+			suspend(f, 0, time.Minute)
+			stranger("token_expired", "other-agent", noon.Add(-2*time.Minute))(f)
+		}},
 		{"both replicas are suspended", func(f *Facts) {
 			beside("agent-1", "halden-prod", 6*time.Minute)(f)
 			suspend(f, 0, 7*time.Minute)

@@ -327,7 +327,7 @@ func judgeEnrolled(f Facts, token State, now time.Time) Gate {
 	if _, all := keptOut(collectors, now); all {
 		g.State = Warning // true, but not yet usable
 	}
-	return withSuspension(g, collectors, now)
+	return besideSuspension(g, collectors, now)
 }
 
 func waitingForCollector(f Facts, now time.Time) Gate {

@@ -13,15 +13,20 @@ func (c Collector) suspended(now time.Time) bool {
 	return c.RevokedAt.IsZero() && now.Before(c.SuspendedUntil)
 }
 
-// keptOut are the collectors that Console suspended; all tells that there are some, and no other that may still send.
+// keptOut are the collectors that Console suspended; all tells that there are some, and that nobody else is there, or
+// enrolled so lately that it may be.
 func keptOut(collectors []Collector, now time.Time) (out []Collector, all bool) {
 	live, _ := unrevoked(collectors)
+	others := 0
 	for _, c := range live {
-		if c.suspended(now) {
+		switch {
+		case c.suspended(now):
 			out = append(out, c)
+		case c.present(now), now.Sub(c.EnrolledAt) <= HeartbeatWindow:
+			others++
 		}
 	}
-	return out, len(out) > 0 && len(out) == len(live)
+	return out, len(out) > 0 && others == 0
 }
 
 // suspensionNote says whom Console keeps out, since when, until when and why; "" where there is nobody.
@@ -40,14 +45,22 @@ func suspensionNote(out []Collector, now time.Time) string {
 }
 
 // withSuspension says beside a gate that waits for something to arrive whom Console itself keeps out. Where nobody
-// else is left, that is the cause.
+// else is left, that is the cause, and nothing else is to be done.
 func withSuspension(g Gate, collectors []Collector, now time.Time) Gate {
-	out, all := keptOut(collectors, now)
+	if _, all := keptOut(collectors, now); all {
+		g.Action = nil
+	}
+	return besideSuspension(g, collectors, now)
+}
+
+// besideSuspension is the same for a gate whose own action stays.
+func besideSuspension(g Gate, collectors []Collector, now time.Time) Gate {
+	out, _ := keptOut(collectors, now)
 	if len(out) == 0 {
 		return g
 	}
 	g.Sentence += suspensionNote(out, now)
-	if all || g.Action == nil {
+	if g.Action == nil {
 		g.Action = &Action{Text: mendFlood}
 		return g
 	}
@@ -55,7 +68,7 @@ func withSuspension(g Gate, collectors []Collector, now time.Time) Gate {
 	return g
 }
 
-// judgeSuspended is for collectors that are all suspended: the last heartbeat may be fresh, but none follows.
+// judgeSuspended is for collectors of which none is left that may send: the last heartbeat may be fresh, but none follows.
 func judgeSuspended(out []Collector, freshest Collector, now time.Time) Gate {
 	g := Gate{State: Failed, Action: &Action{Text: mendFlood}}
 	switch age := now.Sub(freshest.HeartbeatAt); {
