@@ -69,15 +69,7 @@ func TestReadyWritesToAnIdleDatabase(t *testing.T) {
 
 // TestReadyWithPostgresGone stops the server between two questions, without any write that fails.
 func TestReadyWithPostgresGone(t *testing.T) {
-	server, err := harness.StartPostgres(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Stop() })
-	url, _, err := server.NewDatabase(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	server, url := ownPostgres(t)
 	at := clocktest.New(noon)
 	db, err := Open(t.Context(), Config{URL: url, Clock: at})
 	if err != nil {

@@ -12,18 +12,24 @@ import (
 	"prxm.uz/proxima/test/harness"
 )
 
-// TestPostgresIsGone stops a server of its own: what reads and what writes say so, and go on once it is
-// back.
-func TestPostgresIsGone(t *testing.T) {
+// ownPostgres is a server that the test may kill, with an empty database.
+func ownPostgres(t *testing.T) (server *harness.Postgres, url string) {
+	t.Helper()
 	server, err := harness.StartPostgres(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Stop() })
-	url, _, err := server.NewDatabase(t.Context())
-	if err != nil {
+	if url, _, err = server.NewDatabase(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return server, url
+}
+
+// TestPostgresIsGone stops a server of its own: what reads and what writes say so, and go on once it is
+// back.
+func TestPostgresIsGone(t *testing.T) {
+	server, url := ownPostgres(t)
 	db, err := Open(t.Context(), Config{URL: url})
 	if err != nil {
 		t.Fatal(err)
