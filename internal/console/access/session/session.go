@@ -62,18 +62,19 @@ const (
 // New makes a Manager. Times are judged by the clock of the options, not by the machine's.
 func New(store Store, o Options) *Manager {
 	s := scs.New()
-	s.Store = &adapter{store: store, clock: o.Clock}
+	s.Store = &adapter{store: store, clock: o.Clock, logger: o.Logger}
 	s.Codec = codec{}
 	s.HashTokenInStore = true
 	s.IdleTimeout, s.Lifetime = IdleTimeout, Lifetime
 	s.Cookie.Name, s.Cookie.Path = CookieName, "/"
 	s.Cookie.HttpOnly, s.Cookie.Secure, s.Cookie.SameSite = true, o.Secure, http.SameSiteLaxMode
-	s.ErrorFunc = func(w http.ResponseWriter, r *http.Request, err error) {
+	s.ErrorFunc = func(_ http.ResponseWriter, r *http.Request, err error) {
 		if r.Context().Err() == nil {
 			o.Logger.ErrorContext(r.Context(), "cannot load or save a session", "error", err)
 		}
 		if l, ok := r.Context().Value(loadedKey{}).(*loaded); ok {
-			l.refuse(w, r, err)
+			l.refuse(l.answer.ResponseWriter, r, err)
+			l.answer.refused = true
 		}
 	}
 	return &Manager{sessions: s, clock: o.Clock}
@@ -87,7 +88,8 @@ type Refuse func(w http.ResponseWriter, r *http.Request, err error)
 func (m *Manager) Middleware(next http.Handler, refuse Refuse) http.Handler {
 	inner := m.sessions.LoadAndSave(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		inner.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), loadedKey{}, &loaded{refuse: refuse})))
+		a := &answer{ResponseWriter: w}
+		inner.ServeHTTP(a, r.WithContext(context.WithValue(r.Context(), loadedKey{}, &loaded{refuse: refuse, answer: a})))
 	})
 }
 
@@ -154,11 +156,38 @@ type loadedKey struct{}
 type loaded struct {
 	session access.Session
 	refuse  Refuse
+	answer  *answer
 }
 
+// answer takes nothing more of the handler once a session could not be saved: that is noticed at the handler's
+// first byte, and was answered then.
+type answer struct {
+	http.ResponseWriter
+	refused bool
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) {
+	if !a.refused {
+		a.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(b []byte) (int, error) {
+	if a.refused {
+		return len(b), nil
+	}
+	return a.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
 type adapter struct {
-	store Store
-	clock clock.Clock
+	store  Store
+	clock  clock.Clock
+	logger *slog.Logger
 }
 
 var (
@@ -193,12 +222,16 @@ func (a *adapter) CommitCtx(ctx context.Context, token string, b []byte, _ time.
 	if since, err := time.Parse(time.RFC3339Nano, values[sinceKey]); err == nil && since.Add(Lifetime).Before(expires) {
 		expires = since.Add(Lifetime)
 	}
-	if l, ok := ctx.Value(loadedKey{}).(*loaded); ok && l.session.TokenHash == token &&
-		string(l.session.Data) == string(b) && expires.Sub(l.session.ExpiresAt) < extendEvery {
+	l, ok := ctx.Value(loadedKey{}).(*loaded)
+	unchanged := ok && l.session.TokenHash == token && string(l.session.Data) == string(b)
+	if unchanged && expires.Sub(l.session.ExpiresAt) < extendEvery {
 		return nil
 	}
 	err := a.store.PutSession(ctx, access.Session{TokenHash: token, Data: b, ExpiresAt: expires}, values[userKey])
-	if err != nil {
+	switch {
+	case err != nil && unchanged:
+		a.logger.WarnContext(ctx, "a session could not be extended, and stays valid until it ends", "error", err)
+	case err != nil:
 		return fmt.Errorf("write a session: %w", err)
 	}
 	return nil

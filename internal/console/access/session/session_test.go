@@ -1,6 +1,8 @@
 package session_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -137,5 +139,57 @@ func TestSessionThatCannotBeRead(t *testing.T) {
 	}
 	if got := m.UserID(t.Context()); got != "" {
 		t.Errorf("outside of the middleware %q is signed in", got)
+	}
+}
+
+// unwritable is a store that takes no writes while it is told so.
+type unwritable struct {
+	session.Store
+	full bool
+}
+
+func (u *unwritable) PutSession(ctx context.Context, s access.Session, userID string) error {
+	if u.full {
+		return errors.New("the disk is full")
+	}
+	return u.Store.PutSession(ctx, s, userID)
+}
+
+// TestSessionThatCannotBeSaved: one that has only to be extended is still valid, so the answer goes through; where
+// something of it changed there is one answer, that of the one who was named.
+func TestSessionThatCannotBeSaved(t *testing.T) {
+	at := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	db, err := store.Open(t.Context(), store.Config{Path: filepath.Join(t.TempDir(), "proxima.db"), Clock: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	kept := &unwritable{Store: db.Access()}
+	m := session.New(kept, session.Options{Clock: at, Logger: slog.New(slog.DiscardHandler)})
+	b := &browser{t: t, handler: m.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/note" {
+			m.Put(r.Context(), "note", at.Now().String())
+		}
+		w.WriteHeader(http.StatusOK)
+		fmt.Fprint(w, "served")
+	}), func(w http.ResponseWriter, _ *http.Request, _ error) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, "refused")
+	})}
+	b.get("/note")
+	if b.cookie == nil {
+		t.Fatal("no session")
+	}
+	kept.full = true
+	at.Advance(session.IdleTimeout / 2)
+	if got := b.get("/"); got != "served" {
+		t.Errorf("one that cannot be extended: %q", got)
+	}
+	if got := b.get("/note"); got != "refused" {
+		t.Errorf("one that changed: %q", got)
+	}
+	kept.full = false
+	if got := b.get("/note"); got != "served" {
+		t.Errorf("once it can be saved: %q", got)
 	}
 }
