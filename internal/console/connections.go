@@ -148,11 +148,19 @@ const (
 	natsShare = 6
 )
 
+// usualDescriptors is the limit of descriptors where it cannot be read.
+const usualDescriptors = 1024
+
 // maxConnections is how many connections a share stands for.
 func maxConnections(share uint64) int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return 4 << 10
+		return connectionsWithin(usualDescriptors, share)
 	}
-	return int(min(64<<10, max(256, limit.Cur/share)))
+	return connectionsWithin(limit.Cur, share)
+}
+
+// connectionsWithin is at least one, since NATS takes zero for no bound.
+func connectionsWithin(descriptors, share uint64) int {
+	return int(min(64<<10, max(1, descriptors/share)))
 }

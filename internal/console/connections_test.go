@@ -275,6 +275,21 @@ func TestBodyThatCame(t *testing.T) {
 	c.answered(came)
 }
 
+// TestShares: under any limit a quarter of the descriptors is left for files and the database.
+func TestShares(t *testing.T) {
+	for limit, want := range map[uint64][2]int{
+		1: {1, 1}, 256: {64, 42}, 1024: {256, 170}, 20000: {5000, 3333}, 1 << 63: {64 << 10, 64 << 10},
+	} {
+		web, nats := connectionsWithin(limit, httpShare), connectionsWithin(limit, natsShare)
+		if got := [2]int{web, nats}; got != want {
+			t.Errorf("of %d descriptors: HTTP and NATS get %d, want %d", limit, got, want)
+		}
+		if taken := uint64(web + 3*nats); limit >= natsShare && taken > limit/4*3 {
+			t.Errorf("of %d descriptors %d are taken", limit, taken)
+		}
+	}
+}
+
 func TestBodyAllowance(t *testing.T) {
 	for came, want := range map[int64]time.Duration{
 		0: 10 * time.Second, bodyRate - 1: 10 * time.Second, 20 * bodyRate: 30 * time.Second, 1 << 20: time.Minute, 1 << 60: time.Minute,
