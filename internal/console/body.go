@@ -32,14 +32,13 @@ func (c *connections) bounded(next http.Handler) http.Handler {
 		// Not every writer has deadlines; those of net/http do.
 		control := http.NewResponseController(w)
 		if r.ContentLength != 0 {
-			ctx, began := r.Context(), machine.Now()
-			c.awaiting(ctx, 1)
+			began, came := machine.Now(), c.awaiting(r.Context())
 			b := &body{
 				ReadCloser: r.Body,
 				until:      func(d time.Duration) { _ = control.SetReadDeadline(began.Add(d)) },
 				arrived: sync.OnceFunc(func() {
 					_ = control.SetReadDeadline(time.Time{})
-					c.awaiting(ctx, -1)
+					came()
 				}),
 			}
 			b.until(bodyAllowance(0))

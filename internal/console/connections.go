@@ -38,6 +38,7 @@ type connection struct {
 	conn   net.Conn
 	active bool
 	bodies int // that are waited for: with HTTP/2 there may be several
+	period int // counts how often it became idle: bodies of an earlier period are not among those
 	rank   int
 	place  *list.Element
 }
@@ -76,38 +77,50 @@ func (c *connections) observe(conn net.Conn, state http.ConnState) {
 		c.arrange(o)
 	case http.StateIdle:
 		o.active, o.bodies = false, 0
+		o.period++
 		c.arrange(o)
 	case http.StateHijacked, http.StateClosed:
 		c.forget(o)
 	}
 }
 
-// awaiting counts the bodies that are waited for on the connection of a request.
-func (c *connections) awaiting(ctx context.Context, more int) {
-	conn, ok := ctx.Value(connectionKey{}).(net.Conn)
-	if !ok {
-		return
-	}
+// awaiting counts a body that is waited for on the connection of a request, until came is called; call it once.
+func (c *connections) awaiting(ctx context.Context) (came func()) {
+	conn, _ := ctx.Value(connectionKey{}).(net.Conn)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if o := c.open[conn]; o != nil {
-		o.bodies = max(0, o.bodies+more)
-		c.arrange(o)
+	o := c.open[conn]
+	if o == nil {
+		return func() {}
+	}
+	o.bodies++
+	c.arrange(o)
+	period := o.period
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.open[conn] == o && o.period == period {
+			o.bodies--
+			c.arrange(o)
+		}
 	}
 }
 
-// arrange puts a connection into its rank, last.
+// arrange puts a connection into its rank, last. One that has its rank keeps its place: a further body does not
+// make the first one waited for less long.
 func (c *connections) arrange(o *connection) {
-	c.ranks[o.rank].Remove(o.place)
+	rank := served
 	switch {
 	case !o.active:
-		o.rank = quiet
+		rank = quiet
 	case o.bodies > 0:
-		o.rank = sending
-	default:
-		o.rank = served
+		rank = sending
 	}
-	o.place = c.ranks[o.rank].PushBack(o)
+	if rank == o.rank {
+		return
+	}
+	c.ranks[o.rank].Remove(o.place)
+	o.rank, o.place = rank, c.ranks[rank].PushBack(o)
 }
 
 func (c *connections) forget(o *connection) {

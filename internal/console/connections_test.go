@@ -199,6 +199,66 @@ func TestSlowBodiesOfHTTP2(t *testing.T) {
 	}
 }
 
+// TestFurtherBodySparesNobody: whose body is waited for longest makes room, also where another body came on the
+// same connection since.
+func TestFurtherBodySparesNobody(t *testing.T) {
+	c := newCrowd(t, 2, true)
+	var clients [2]*http.Client
+	var ended [2]chan error
+	for i := range clients {
+		transport := &http.Transport{TLSClientConfig: c.secure.Clone(), ForceAttemptHTTP2: true}
+		t.Cleanup(transport.CloseIdleConnections)
+		silent, writer := io.Pipe()
+		t.Cleanup(func() { _ = writer.Close() })
+		clients[i] = &http.Client{Transport: transport}
+		ended[i] = c.over(clients[i], "/", silent)
+		<-c.serving
+	}
+	further := c.over(clients[0], "/", strings.NewReader("body"))
+	<-c.serving
+	if err := <-further; err != nil {
+		t.Fatal(err)
+	}
+	c.answered(c.get("/"))
+	select {
+	case err := <-ended[0]:
+		if err == nil {
+			t.Error("the body that never came was answered")
+		}
+	case err := <-ended[1]:
+		t.Errorf("the one that waited less long made room: %v", err)
+	}
+}
+
+// TestBodyOfAnEarlierPeriod: a request that was taken back, and whose handler ends late, hides no body that is
+// waited for since.
+func TestBodyOfAnEarlierPeriod(t *testing.T) {
+	c := newConnections(2)
+	sender, other := net.Pipe()
+	newcomer, peer := net.Pipe()
+	for _, conn := range []net.Conn{sender, other, newcomer, peer} {
+		t.Cleanup(func() { _ = conn.Close() })
+	}
+	c.observe(other, http.StateNew)
+	c.observe(other, http.StateActive)
+	c.observe(sender, http.StateNew)
+	ctx := c.remember(t.Context(), sender)
+	c.observe(sender, http.StateActive)
+	late := c.awaiting(ctx)
+	c.observe(sender, http.StateIdle)
+	c.observe(sender, http.StateActive)
+	came := c.awaiting(ctx)
+	late()
+	c.observe(newcomer, http.StateNew)
+	if c.open[sender] != nil || c.open[other] == nil {
+		t.Error("the connection whose body is waited for did not make room")
+	}
+	came()
+	if len(c.open) != 2 || c.ranks[served].Len() != 1 || c.ranks[sending].Len() != 0 {
+		t.Error("a closed connection came back")
+	}
+}
+
 // over asks by a client, and tells how that ended.
 func (c *crowd) over(client *http.Client, path string, body io.Reader) chan error {
 	c.Helper()

@@ -53,6 +53,7 @@ func badConsoleSettings() []badSetting {
 		{variable: "PROXIMA_DATABASE_URL", value: "mysql://root:hunter22@db/console", exit: usage, shown: "postgres://", form: "postgres://user:password@host:5432/name", secret: "hunter22"},
 		{variable: "PROXIMA_DATABASE_URL", value: "postgres://root:hunter22@127.0.0.1:1/console", exit: failure, shown: "127.0.0.1", form: "postgres://user:password@host:5432/name", secret: "hunter22"},
 		{variable: "PROXIMA_DATABASE_URL", value: "postgres://root:hun/ter22@db/console", exit: failure, shown: "cannot be read", form: "postgres://user:password@host:5432/name", secret: "hun"},
+		{variable: "PROXIMA_DATABASE_URL", value: "postgres://root:12/hunter22@127.0.0.1:1/console", exit: failure, shown: "more than one @, or one behind", form: "postgres://user:password@host:5432/name", secret: "hunter22"},
 		{variable: "PROXIMA_DATABASE_URL", value: "postgres://root:hun%ter22@db/console", exit: failure, shown: "cannot be read", form: "postgres://user:password@host:5432/name", secret: "ter22"},
 		{variable: "PROXIMA_DATABASE_URL", value: "postgres://root:hunter22@db/console?sslmode=maybe", exit: failure, shown: "sslmode is invalid", form: "postgres://user:password@host:5432/name", secret: "hunter22"},
 		{variable: "PROXIMA_DATABASE_URL", value: "@/nowhere/url", exit: usage, shown: "/nowhere/url", form: "@ and the path of a file"},

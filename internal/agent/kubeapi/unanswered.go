@@ -24,14 +24,16 @@ func (e unansweredError) Error() string {
 
 func (e unansweredError) Unwrap() error { return e.cause }
 
-// Explain replaces the text of an error that a request ended with after [Timeout]; the error itself stays in the
-// chain. Any other error, that of a connection which cannot be made included, comes back as it is.
+// Explain replaces the text of an error that a request without a deadline of its own ended with after [Timeout]; the
+// error itself stays in the chain. Any other error, that of a connection or a TLS handshake which cannot be made
+// included, comes back as it is.
 func Explain(err error) error {
 	timeout, ok := errors.AsType[net.Error](err)
 	if !ok || !timeout.Timeout() {
 		return err
 	}
-	if _, connecting := errors.AsType[*net.OpError](err); connecting {
+	// What net/http says of a handshake that takes more than ten seconds has no type of its own.
+	if _, connecting := errors.AsType[*net.OpError](err); connecting || strings.Contains(err.Error(), "TLS handshake timeout") {
 		return err
 	}
 	request := ""

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,17 @@ func TestExplain(t *testing.T) {
 	if got := ask("http://127.0.0.1:1", "/api"); !strings.Contains(got.Error(), "connection refused") {
 		t.Errorf("nobody there: %v", got)
 	}
+	if handshake := Explain(&url.Error{Op: "Get", URL: "https://127.0.0.1", Err: handshakeTimeout{}}); !strings.Contains(handshake.Error(), "TLS handshake timeout") {
+		t.Errorf("a handshake that takes too long: %v", handshake)
+	}
 	if Explain(nil) != nil {
 		t.Error("nothing is no error")
 	}
 }
+
+// handshakeTimeout is as net/http's own, which no other package can make.
+type handshakeTimeout struct{}
+
+func (handshakeTimeout) Error() string   { return "net/http: TLS handshake timeout" }
+func (handshakeTimeout) Timeout() bool   { return true }
+func (handshakeTimeout) Temporary() bool { return true }

@@ -20,9 +20,9 @@ const defaultConnections = 16
 
 func (db *DB) openPostgres(ctx context.Context, cfg Config) error {
 	db.engine = enginePostgres
-	conf, err := pgx.ParseConfig(cfg.URL)
+	conf, err := parsePostgres(cfg.URL)
 	if err != nil {
-		return fmt.Errorf("the URL cannot be read%s; write it as postgres://user:password@host:5432/name, and what is neither letter nor digit in the password as %% and two hexadecimal digits", unreadable(cfg.URL, err))
+		return fmt.Errorf("%w; write it as postgres://user:password@host:5432/name, and what is neither letter nor digit in the password as %% and two hexadecimal digits", err)
 	}
 	db.writer = stdlib.OpenDB(*conf)
 	n := cfg.Connections
@@ -39,14 +39,28 @@ func (db *DB) openPostgres(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// unreadable is why a URL cannot be read, "" where the reason may quote a part of the password: of what is no
-// URL nobody can tell which part that is. The parser's own text quotes the URL.
-func unreadable(address string, err error) string {
-	reason := errors.Unwrap(err)
-	if _, parse := url.Parse(address); parse != nil || reason == nil {
-		return ""
+// parsePostgres reads a URL, or the key=value text that the driver takes too. Its errors hold no part of the
+// password: the driver's own quote the text, and of what is no URL nobody can tell which part the password is.
+func parsePostgres(text string) (*pgx.ConnConfig, error) {
+	_, rest, isURL := strings.Cut(text, "://")
+	isURL = isURL && (strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://"))
+	if isURL {
+		if _, err := url.Parse(text); err != nil {
+			return nil, errors.New("the URL cannot be read")
+		}
+		end := strings.IndexAny(rest, "/?#")
+		if strings.Count(text, "@") > 1 || end >= 0 && strings.Contains(rest[end:], "@") {
+			return nil, errors.New("the URL holds more than one @, or one behind its first /, ? or #, so that a part of the password would be taken for the host or the database")
+		}
 	}
-	return ": " + reason.Error()
+	conf, err := pgx.ParseConfig(text)
+	if reason := errors.Unwrap(err); isURL && reason != nil {
+		return nil, fmt.Errorf("the URL cannot be read: %w", reason)
+	}
+	if err != nil {
+		return nil, errors.New("the URL cannot be read")
+	}
+	return conf, nil
 }
 
 // SQLSTATE codes of PostgreSQL.
