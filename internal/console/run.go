@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -153,11 +154,8 @@ func (s *console) openData(ctx context.Context, ends *ending) error {
 		load = natsauth.Load // keys that the servers do not know would lock everybody out
 	}
 	keys, err := load(cfg.keysDir())
-	if err != nil && len(cfg.NATSURL) > 0 {
-		return fmt.Errorf("keys of NATS in %s: %w; run proxima-console nats-setup and give its keys directory as PROXIMA_NATS_KEYS_DIR", cfg.keysDir(), err)
-	}
 	if err != nil {
-		return fmt.Errorf("keys of NATS in %s: %w; give a directory that console's user may write as PROXIMA_NATS_KEYS_DIR", cfg.keysDir(), err)
+		return fmt.Errorf("keys of NATS in %s: %w%s", cfg.keysDir(), err, cureOfKeys(err, len(cfg.NATSURL) > 0))
 	}
 	s.authority, err = natsauth.New(keys, cfg.CredentialTTL)
 	return err
@@ -165,6 +163,18 @@ func (s *console) openData(ctx context.Context, ends *ending) error {
 
 func dataDirError(dir string, err error) error {
 	return fmt.Errorf("PROXIMA_DATA_DIR %s: %w; give a directory that console's user may write, such as /var/lib/proxima on a volume", dir, err)
+}
+
+// cureOfKeys is for keys that cannot be reached. Those that are there and damaged bring their own cure: made anew,
+// they would lock every agent out.
+func cureOfKeys(err error, external bool) string {
+	if _, unreachable := errors.AsType[*fs.PathError](err); !unreachable {
+		return ""
+	}
+	if external {
+		return "; run proxima-console nats-setup and give its keys directory as PROXIMA_NATS_KEYS_DIR"
+	}
+	return "; give a directory that console's user may write as PROXIMA_NATS_KEYS_DIR"
 }
 
 func (s *console) readCertificates() error {
