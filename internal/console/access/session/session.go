@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"time"
 
@@ -73,8 +74,7 @@ func New(store Store, o Options) *Manager {
 			o.Logger.ErrorContext(r.Context(), "cannot load or save a session", "error", err)
 		}
 		if l, ok := r.Context().Value(loadedKey{}).(*loaded); ok {
-			l.refuse(l.answer.ResponseWriter, r, err)
-			l.answer.refused = true
+			l.answer.refuse(l.refuse, r, err)
 		}
 	}
 	return &Manager{sessions: s, clock: o.Clock}
@@ -88,7 +88,7 @@ type Refuse func(w http.ResponseWriter, r *http.Request, err error)
 func (m *Manager) Middleware(next http.Handler, refuse Refuse) http.Handler {
 	inner := m.sessions.LoadAndSave(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{ResponseWriter: w}
+		a := &answer{ResponseWriter: w, before: w.Header().Clone()}
 		inner.ServeHTTP(a, r.WithContext(context.WithValue(r.Context(), loadedKey{}, &loaded{refuse: refuse, answer: a})))
 	})
 }
@@ -163,7 +163,21 @@ type loaded struct {
 // first byte, and was answered then.
 type answer struct {
 	http.ResponseWriter
+	before  http.Header // what was set ahead of the handler
 	refused bool
+}
+
+// refuse answers in the place of the handler, without the headers that this one set for its own answer.
+func (a *answer) refuse(refuse Refuse, r *http.Request, err error) {
+	header := a.Header()
+	for name := range header {
+		if name != "Vary" {
+			delete(header, name)
+		}
+	}
+	maps.Copy(header, a.before)
+	refuse(a.ResponseWriter, r, err)
+	a.refused = true
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -230,7 +244,9 @@ func (a *adapter) CommitCtx(ctx context.Context, token string, b []byte, _ time.
 	err := a.store.PutSession(ctx, access.Session{TokenHash: token, Data: b, ExpiresAt: expires}, values[userKey])
 	switch {
 	case err != nil && unchanged:
-		a.logger.WarnContext(ctx, "a session could not be extended, and stays valid until it ends", "error", err)
+		if ctx.Err() == nil {
+			a.logger.WarnContext(ctx, "a session could not be extended, and stays valid until it ends", "error", err)
+		}
 	case err != nil:
 		return fmt.Errorf("write a session: %w", err)
 	}

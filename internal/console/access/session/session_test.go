@@ -24,6 +24,7 @@ type browser struct {
 	t       *testing.T
 	handler http.Handler
 	cookie  *http.Cookie
+	header  http.Header // of the last answer
 }
 
 func (b *browser) get(path string) string {
@@ -34,6 +35,7 @@ func (b *browser) get(path string) string {
 	}
 	w := httptest.NewRecorder()
 	b.handler.ServeHTTP(w, r)
+	b.header = w.Result().Header
 	for _, c := range w.Result().Cookies() {
 		b.cookie = c
 	}
@@ -170,6 +172,8 @@ func TestSessionThatCannotBeSaved(t *testing.T) {
 		if r.URL.Path == "/note" {
 			m.Put(r.Context(), "note", at.Now().String())
 		}
+		w.Header().Set("Content-Length", "6")
+		w.Header().Set("Hx-Redirect", "/elsewhere")
 		w.WriteHeader(http.StatusOK)
 		fmt.Fprint(w, "served")
 	}), func(w http.ResponseWriter, _ *http.Request, _ error) {
@@ -187,6 +191,9 @@ func TestSessionThatCannotBeSaved(t *testing.T) {
 	}
 	if got := b.get("/note"); got != "refused" {
 		t.Errorf("one that changed: %q", got)
+	}
+	if h := b.header; h.Get("Hx-Redirect") != "" || h.Get("Content-Length") != "" || h.Get("Vary") == "" {
+		t.Errorf("the refusal has the headers of the answer: %v", h)
 	}
 	kept.full = false
 	if got := b.get("/note"); got != "served" {
