@@ -47,6 +47,9 @@ type builder struct {
 
 // known tells that an object is stored with this text.
 func (b *builder) known(list string, body []byte) (bool, error) {
+	if len(b.stored) == 0 { // a first inventory is not hashed twice
+		return false, nil
+	}
 	k, ok := b.stored[text{Section(list), hash(body)}]
 	if !ok {
 		return false, nil

@@ -42,7 +42,7 @@ func (s *Server) watchStream(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if after, still := s.lastStored(ctx); err != nil && known && still && after > before {
+		if err != nil && known && s.storedSince(ctx, before) {
 			s.Logger.WarnContext(ctx, "the stream of inventories is slow, but stores", "error", err, "cure", "see under Agents whether one sends far more than the others, or give NATS a faster disk")
 			err = nil
 		}
@@ -71,6 +71,11 @@ func (s *Server) lastStored(ctx context.Context) (sequence uint64, ok bool) {
 		return 0, false
 	}
 	return stream.CachedInfo().State.LastSeq, true
+}
+
+func (s *Server) storedSince(ctx context.Context, before uint64) bool {
+	last, ok := s.lastStored(ctx)
+	return ok && last > before
 }
 
 // sendCanary answers nil once the stream has said that it stored the message.
