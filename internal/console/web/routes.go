@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 
 	"prxm.uz/proxima/internal/console/access"
 )
@@ -16,56 +17,82 @@ const (
 	needSession need = "session"
 )
 
+// scope is where the permission of a route is asked for. Only onConsole is decided before the domain is asked.
+type scope string
+
+const (
+	nowhere   scope = ""        // the route asks for no permission
+	onConsole scope = "console" // held on the whole console
+	onRow     scope = "row"     // held where the row lives that the address or the form names
+	onList    scope = "list"    // held anywhere; the page shows what lies there
+)
+
 // route is one line of the table of pages.
 type route struct {
 	pattern string
 	need    need
+	at      scope
 	serve   func(*visit) error
 }
 
 // routes is the whole table: every address, what it needs, and who answers. A test walks it.
 func (s *server) routes() []route {
+	return slices.Concat(s.plainRoutes(), s.personRoutes(), s.clusterRoutes(), s.agentRoutes())
+}
+
+// plainRoutes are of everybody.
+func (s *server) plainRoutes() []route {
+	return []route{
+		{"GET /static/{hash}/{path...}", needNothing, nowhere, s.serveStatic},
+		{"GET /favicon.ico", needNothing, nowhere, s.favicon},
+		{"GET /signin", needNothing, nowhere, s.signInPage},
+		{"POST /signin", needNothing, nowhere, s.signIn},
+		{"POST /signout", needNothing, nowhere, s.signOut},
+		{"POST /theme", needNothing, nowhere, s.setTheme},
+	}
+}
+
+// personRoutes are about whoever is signed in.
+func (s *server) personRoutes() []route {
+	return []route{
+		{"GET /{$}", needSession, nowhere, s.home},
+		{"GET /profile", needSession, nowhere, s.profile},
+		{"POST /profile/password", needSession, nowhere, s.changePassword},
+	}
+}
+
+func (s *server) clusterRoutes() []route {
 	read, write := need(access.HostsRead), need(access.HostsWrite)
 	return []route{
-		{"GET /static/{hash}/{path...}", needNothing, s.serveStatic},
-		{"GET /favicon.ico", needNothing, s.favicon},
+		{"GET /start", need(access.ClientsWrite), onConsole, s.startPage},
+		{"POST /start", need(access.ClientsWrite), onConsole, s.start},
+		{"GET /clusters", read, onList, s.clusters},
+		{"GET /clusters/add", write, onList, s.addPage},
+		{"POST /clusters/add", write, onRow, s.add},
+		{"GET /clusters/add/slug", write, onList, s.slug},
+		{"GET /clusters/add/{id}", read, onRow, s.status},
+		{"GET /clusters/add/{id}/events", read, onRow, s.events},
+		{"GET /clusters/add/{id}/install", read, onRow, s.installPage},
+		{"POST /clusters/add/{id}/token", write, onRow, s.addToken},
+		{"GET /clusters/add/{id}/abandon", write, onRow, s.abandonPage},
+		{"POST /clusters/add/{id}/abandon", write, onRow, s.abandon},
+		{"GET /clusters/{id}", read, onRow, s.cluster},
+		{"GET /clusters/{id}/{section}", read, onRow, s.section},
+		{"GET /clusters/{id}/{section}/object", read, onRow, s.object},
+		{"GET /clusters/{id}/identity/accept", write, onRow, s.acceptPage},
+		{"POST /clusters/{id}/identity/accept", write, onRow, s.accept},
+		{"GET /clusters/{id}/record/remove", write, onRow, s.removePage},
+		{"POST /clusters/{id}/record/remove", write, onRow, s.remove},
+	}
+}
 
-		{"GET /signin", needNothing, s.signInPage},
-		{"POST /signin", needNothing, s.signIn},
-		{"POST /signout", needNothing, s.signOut},
-		{"POST /theme", needNothing, s.setTheme},
-
-		{"GET /{$}", needSession, s.home},
-		{"GET /profile", needSession, s.profile},
-		{"POST /profile/password", needSession, s.changePassword},
-
-		{"GET /start", need(access.ClientsWrite), s.startPage},
-		{"POST /start", need(access.ClientsWrite), s.start},
-
-		{"GET /clusters", read, s.clusters},
-		{"GET /clusters/add", write, s.addPage},
-		{"POST /clusters/add", write, s.add},
-		{"GET /clusters/add/slug", write, s.slug},
-		{"GET /clusters/add/{id}", read, s.status},
-		{"GET /clusters/add/{id}/events", read, s.events},
-		{"GET /clusters/add/{id}/install", read, s.installPage},
-		{"POST /clusters/add/{id}/token", write, s.addToken},
-		{"GET /clusters/add/{id}/abandon", write, s.abandonPage},
-		{"POST /clusters/add/{id}/abandon", write, s.abandon},
-
-		{"GET /clusters/{id}", read, s.cluster},
-		{"GET /clusters/{id}/{section}", read, s.section},
-		{"GET /clusters/{id}/{section}/object", read, s.object},
-		{"GET /clusters/{id}/identity/accept", write, s.acceptPage},
-		{"POST /clusters/{id}/identity/accept", write, s.accept},
-
-		{"GET /clusters/{id}/record/remove", write, s.removePage},
-		{"POST /clusters/{id}/record/remove", write, s.remove},
-
-		{"GET /hosts", need(access.AgentsRead), s.hosts},
-		{"GET /agents", need(access.AgentsRead), s.agents},
-		{"GET /agents/{id}/{act}", need(access.AgentsWrite), s.agentActPage},
-		{"POST /agents/{id}/{act}", need(access.AgentsWrite), s.agentAct},
+func (s *server) agentRoutes() []route {
+	read, write := need(access.AgentsRead), need(access.AgentsWrite)
+	return []route{
+		{"GET /hosts", read, onList, s.hosts},
+		{"GET /agents", read, onList, s.agents},
+		{"GET /agents/{id}/{act}", write, onRow, s.agentActPage},
+		{"POST /agents/{id}/{act}", write, onRow, s.agentAct},
 	}
 }
 

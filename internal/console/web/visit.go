@@ -41,7 +41,7 @@ func (s *server) visit(w http.ResponseWriter, r *http.Request, rt route) {
 	err := s.identify(v)
 	switch {
 	case err == nil:
-		err = s.admit(v, rt.need)
+		err = s.admit(v, rt)
 	case rt.need == needNothing: // a public page is shown, whatever is wrong with the session
 		err = nil
 	}
@@ -107,17 +107,21 @@ var (
 	errMethod      = errors.New("the address does not take this method")
 )
 
-// admit holds a need against the caller.
-func (s *server) admit(v *visit, n need) error {
+// admit holds a route's need against the caller.
+func (s *server) admit(v *visit, rt route) error {
+	perm := access.Permission(rt.need)
 	switch {
-	case n == needNothing:
+	case rt.need == needNothing:
 		return nil
 	case v.who.UserID == "":
 		return errSignInFirst
-	case n == needSession, v.may(access.Permission(n)):
+	case rt.need == needSession, rt.at != onConsole && v.may(perm), v.who.Allows(perm, access.Scope{}):
 		return nil
+	case v.may(perm):
+		return problem.New(problem.Forbidden, "forbidden", "This page needs the permission "+string(perm)+" on the whole console, and your roles carry it for a part of it alone.").
+			WithCure("Ask whoever administers roles in this console for it. Nothing was changed by your request.")
 	default:
-		return problem.New(problem.Forbidden, "forbidden", "This page needs the permission "+string(n)+", and none of your roles carries it.").
+		return problem.New(problem.Forbidden, "forbidden", "This page needs the permission "+string(perm)+", and none of your roles carries it.").
 			WithCure("Ask whoever administers roles in this console for it. Nothing was changed by your request.")
 	}
 }
