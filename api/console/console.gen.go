@@ -203,26 +203,41 @@ type AcceptIdentity struct {
 
 // Agent defines model for Agent.
 type Agent struct {
-	ClientID            string     `json:"clientID"`
+	ClientID string `json:"clientID"`
+
+	// ClusterRemovedAt Its cluster was removed then; what it publishes is dropped until it enrolls anew.
+	ClusterRemovedAt    *time.Time `json:"clusterRemovedAt,omitempty"`
 	ClusterSlug         *string    `json:"clusterSlug,omitempty"`
 	CredentialExpiresAt *time.Time `json:"credentialExpiresAt,omitempty"`
 	CredentialIssuedAt  *time.Time `json:"credentialIssuedAt,omitempty"`
 	EnrolledAt          time.Time  `json:"enrolledAt"`
 	EnrolledBy          *string    `json:"enrolledBy,omitempty"`
 	EnvironmentID       string     `json:"environmentID"`
-	HeartbeatAt         *time.Time `json:"heartbeatAt,omitempty"`
-	ID                  string     `json:"id"`
-	Name                string     `json:"name"`
-	PresenceAt          *time.Time `json:"presenceAt,omitempty"`
-	ReleasedAt          *time.Time `json:"releasedAt,omitempty"`
-	RevokedAt           *time.Time `json:"revokedAt,omitempty"`
-	Role                *string    `json:"role,omitempty"`
+
+	// Findings The self-check that it posted last, where a single agent is asked for.
+	Findings    *[]Finding `json:"findings,omitempty"`
+	HeartbeatAt *time.Time `json:"heartbeatAt,omitempty"`
+	ID          string     `json:"id"`
+	Name        string     `json:"name"`
+	PresenceAt  *time.Time `json:"presenceAt,omitempty"`
+
+	// PublishedSlug A slug other than its own under which it published; that inventory was dropped.
+	PublishedSlug *string    `json:"publishedSlug,omitempty"`
+	ReleasedAt    *time.Time `json:"releasedAt,omitempty"`
+
+	// ReportedSync What the agent last said of its own syncs.
+	ReportedSync *ReportedSync `json:"reportedSync,omitempty"`
+	RevokedAt    *time.Time    `json:"revokedAt,omitempty"`
+	Role         *string       `json:"role,omitempty"`
 
 	// SuspendedUntil The agent sent far more than an agent does; it gets no credential until then.
 	SuspendedUntil *time.Time `json:"suspendedUntil,omitempty"`
-	Template       int        `json:"template"`
-	Type           AgentType  `json:"type"`
-	Version        string     `json:"version"`
+
+	// SuspendedWhy What it did when it was last suspended.
+	SuspendedWhy *string   `json:"suspendedWhy,omitempty"`
+	Template     int       `json:"template"`
+	Type         AgentType `json:"type"`
+	Version      string    `json:"version"`
 }
 
 // AgentList defines model for AgentList.
@@ -498,12 +513,15 @@ type InstallCommandMethod string
 
 // InstallToken defines model for InstallToken.
 type InstallToken struct {
-	AgentType     *AgentType `json:"agentType,omitempty"`
-	ClientID      string     `json:"clientID"`
-	CreatedAt     time.Time  `json:"createdAt"`
-	EnvironmentID string     `json:"environmentID"`
-	ExpiresAt     time.Time  `json:"expiresAt"`
-	ID            string     `json:"id"`
+	AgentType *AgentType `json:"agentType,omitempty"`
+	ClientID  string     `json:"clientID"`
+	CreatedAt time.Time  `json:"createdAt"`
+
+	// CreatedBy The id of the person who minted it.
+	CreatedBy     *string   `json:"createdBy,omitempty"`
+	EnvironmentID string    `json:"environmentID"`
+	ExpiresAt     time.Time `json:"expiresAt"`
+	ID            string    `json:"id"`
 
 	// MaxUses 0 means unlimited.
 	MaxUses      int               `json:"maxUses"`
@@ -512,11 +530,11 @@ type InstallToken struct {
 	Prefix       string            `json:"prefix"`
 	RevokedAt    *time.Time        `json:"revokedAt,omitempty"`
 	State        InstallTokenState `json:"state"`
-	Uses         int               `json:"uses"`
-}
 
-// InstallTokenState defines model for InstallToken.State.
-type InstallTokenState string
+	// SucceededAt When an agent last enrolled with it.
+	SucceededAt *time.Time `json:"succeededAt,omitempty"`
+	Uses        int        `json:"uses"`
+}
 
 // InstallTokenInput defines model for InstallTokenInput.
 type InstallTokenInput struct {
@@ -540,6 +558,7 @@ type InstallTokenInput struct {
 // InstallTokenList defines model for InstallTokenList.
 type InstallTokenList struct {
 	Items []InstallToken `json:"items"`
+	Total int            `json:"total"`
 }
 
 // InstallTokenMinted defines model for InstallTokenMinted.
@@ -549,6 +568,9 @@ type InstallTokenMinted struct {
 	// Token Shown once.
 	Token string `json:"token"`
 }
+
+// InstallTokenState defines model for InstallTokenState.
+type InstallTokenState string
 
 // KindState defines model for KindState.
 type KindState struct {
@@ -646,6 +668,24 @@ type Problem struct {
 	Type     string        `json:"type"`
 }
 
+// Removal defines model for Removal.
+type Removal struct {
+	// Agents Their records stay.
+	Agents []Agent `json:"agents"`
+
+	// Attempt The display name of the attempt that is archived.
+	Attempt   *string `json:"attempt,omitempty"`
+	ClusterID string  `json:"clusterID"`
+	Counts    *Counts `json:"counts,omitempty"`
+
+	// LiveTokens The number of the attempt's install tokens that are revoked.
+	LiveTokens int `json:"liveTokens"`
+
+	// Refusal Why the removal would be refused now.
+	Refusal *string `json:"refusal,omitempty"`
+	Slug    string  `json:"slug"`
+}
+
 // RenewRequest defines model for RenewRequest.
 type RenewRequest struct {
 	Challenge string `json:"challenge"`
@@ -654,6 +694,14 @@ type RenewRequest struct {
 	// Signature Over proxima-renew-1, challenge and the agent id, each ended by a newline.
 	Signature string `json:"signature"`
 	Version   string `json:"version"`
+}
+
+// ReportedSync What the agent last said of its own syncs.
+type ReportedSync struct {
+	DurationMs int64     `json:"durationMs"`
+	Error      *string   `json:"error,omitempty"`
+	FinishedAt time.Time `json:"finishedAt"`
+	Number     int64     `json:"number"`
 }
 
 // Role defines model for Role.
@@ -801,6 +849,9 @@ type StateParam = string
 // TokenIDParam defines model for tokenIDParam.
 type TokenIDParam = string
 
+// TokenStateParam defines model for tokenStateParam.
+type TokenStateParam = InstallTokenState
+
 // UnfinishedParam defines model for unfinishedParam.
 type UnfinishedParam = bool
 
@@ -811,6 +862,17 @@ type UserIDParam = string
 type ListOnboardingsParams struct {
 	// Unfinished Only attempts that are neither proved nor abandoned nor archived.
 	Unfinished *UnfinishedParam `form:"unfinished,omitempty" json:"unfinished,omitempty"`
+}
+
+// ListInstallTokensParams defines parameters for ListInstallTokens.
+type ListInstallTokensParams struct {
+	// Environment Only rows of this environment.
+	Environment *EnvironmentParam `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// State Only tokens in this state.
+	State  *TokenStateParam `form:"state,omitempty" json:"state,omitempty"`
+	Limit  *LimitParam      `form:"limit,omitempty" json:"limit,omitempty"`
+	Offset *OffsetParam     `form:"offset,omitempty" json:"offset,omitempty"`
 }
 
 // ListClustersParams defines parameters for ListClusters.
@@ -849,6 +911,9 @@ type ListObjectsParams struct {
 type ListAgentsParams struct {
 	// Type Only agents of this type.
 	Type *AgentTypeParam `form:"type,omitempty" json:"type,omitempty"`
+
+	// Q Part of the name.
+	Q *QParam `form:"q,omitempty" json:"q,omitempty"`
 
 	// Client Only rows of this client.
 	Client *ClientParam `form:"client,omitempty" json:"client,omitempty"`
@@ -947,7 +1012,7 @@ type ServerInterface interface {
 	CreateEnvironment(w http.ResponseWriter, r *http.Request, clientID ClientIDParam)
 	// ListInstallTokens List install tokens, newest first
 	// (GET /api/v1/clients/{clientID}/install-tokens)
-	ListInstallTokens(w http.ResponseWriter, r *http.Request, clientID ClientIDParam)
+	ListInstallTokens(w http.ResponseWriter, r *http.Request, clientID ClientIDParam, params ListInstallTokensParams)
 	// CreateInstallToken Mint an install token
 	// (POST /api/v1/clients/{clientID}/install-tokens)
 	CreateInstallToken(w http.ResponseWriter, r *http.Request, clientID ClientIDParam)
@@ -972,6 +1037,9 @@ type ServerInterface interface {
 	// AcceptIdentity Accept a new fingerprint for a rebuilt cluster
 	// (POST /api/v1/clusters/{clusterID}/accept-identity)
 	AcceptIdentity(w http.ResponseWriter, r *http.Request, clusterID ClusterIDParam)
+	// GetRemoval Tell what the removal of a cluster comes to; nothing is changed
+	// (GET /api/v1/clusters/{clusterID}/removal)
+	GetRemoval(w http.ResponseWriter, r *http.Request, clusterID ClusterIDParam)
 	// ListObjects List one section of a cluster's inventory
 	// (GET /api/v1/clusters/{clusterID}/{section})
 	ListObjects(w http.ResponseWriter, r *http.Request, clusterID ClusterIDParam, section SectionParam, params ListObjectsParams)
@@ -1002,6 +1070,9 @@ type ServerInterface interface {
 	// RevokeAgent Revoke the credential of an agent
 	// (POST /api/v1/fleet/agents/{agentID}/revoke)
 	RevokeAgent(w http.ResponseWriter, r *http.Request, agentID AgentIDParam)
+	// RotateCredentials Make an online agent fetch a fresh credential under the current template
+	// (POST /api/v1/fleet/agents/{agentID}/rotate-credentials)
+	RotateCredentials(w http.ResponseWriter, r *http.Request, agentID AgentIDParam)
 	// RevokeInstallToken Revoke an install token
 	// (DELETE /api/v1/install-tokens/{tokenID})
 	RevokeInstallToken(w http.ResponseWriter, r *http.Request, tokenID TokenIDParam)
@@ -1327,8 +1398,63 @@ func (siw *ServerInterfaceWrapper) ListInstallTokens(w http.ResponseWriter, r *h
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListInstallTokensParams
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", r.URL.Query(), &params.Environment, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "environment"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "environment", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "offset" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "offset", r.URL.Query(), &params.Offset, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "offset"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "offset", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.ListInstallTokens(w, r, clientID)
+		siw.Handler.ListInstallTokens(w, r, clientID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1618,6 +1744,32 @@ func (siw *ServerInterfaceWrapper) AcceptIdentity(w http.ResponseWriter, r *http
 	handler.ServeHTTP(w, r)
 }
 
+// GetRemoval operation middleware
+func (siw *ServerInterfaceWrapper) GetRemoval(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "clusterID" -------------
+	var clusterID ClusterIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "clusterID", r.PathValue("clusterID"), &clusterID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "clusterID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetRemoval(w, r, clusterID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListObjects operation middleware
 func (siw *ServerInterfaceWrapper) ListObjects(w http.ResponseWriter, r *http.Request) {
 
@@ -1850,6 +2002,19 @@ func (siw *ServerInterfaceWrapper) ListAgents(w http.ResponseWriter, r *http.Req
 		return
 	}
 
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", r.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "q"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "q", Err: err})
+		}
+		return
+	}
+
 	// ------------- Optional query parameter "client" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "client", r.URL.Query(), &params.Client, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -2021,6 +2186,32 @@ func (siw *ServerInterfaceWrapper) RevokeAgent(w http.ResponseWriter, r *http.Re
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.RevokeAgent(w, r, agentID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RotateCredentials operation middleware
+func (siw *ServerInterfaceWrapper) RotateCredentials(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "agentID" -------------
+	var agentID AgentIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "agentID", r.PathValue("agentID"), &agentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "agentID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RotateCredentials(w, r, agentID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -2524,11 +2715,13 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clusters", wrapper.ListClusters)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/clusters/{clusterID}", wrapper.RemoveCluster)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clusters/{clusterID}", wrapper.GetCluster)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clusters/{clusterID}/removal", wrapper.GetRemoval)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/clusters/{clusterID}/accept-identity", wrapper.AcceptIdentity)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clusters/{clusterID}/{section}", wrapper.ListObjects)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/fleet/agents", wrapper.ListAgents)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/fleet/agents/{agentID}", wrapper.DeleteAgent)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/fleet/agents/{agentID}", wrapper.GetAgent)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/fleet/agents/{agentID}/rotate-credentials", wrapper.RotateCredentials)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/fleet/agents/{agentID}/release-identity", wrapper.ReleaseIdentity)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/fleet/agents/{agentID}/revoke", wrapper.RevokeAgent)
 
@@ -2978,6 +3171,7 @@ func (response CreateEnvironmentdefaultApplicationProblemPlusJSONResponse) Visit
 
 type ListInstallTokensRequestObject struct {
 	ClientID ClientIDParam `json:"clientID"`
+	Params   ListInstallTokensParams
 }
 
 type ListInstallTokensResponseObject interface {
@@ -3306,6 +3500,45 @@ type AcceptIdentitydefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response AcceptIdentitydefaultApplicationProblemPlusJSONResponse) VisitAcceptIdentityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetRemovalRequestObject struct {
+	ClusterID ClusterIDParam `json:"clusterID"`
+}
+
+type GetRemovalResponseObject interface {
+	VisitGetRemovalResponse(w http.ResponseWriter) error
+}
+
+type GetRemoval200JSONResponse Removal
+
+func (response GetRemoval200JSONResponse) VisitGetRemovalResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetRemovaldefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetRemovaldefaultApplicationProblemPlusJSONResponse) VisitGetRemovalResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3686,6 +3919,45 @@ type RevokeAgentdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response RevokeAgentdefaultApplicationProblemPlusJSONResponse) VisitRevokeAgentResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateCredentialsRequestObject struct {
+	AgentID AgentIDParam `json:"agentID"`
+}
+
+type RotateCredentialsResponseObject interface {
+	VisitRotateCredentialsResponse(w http.ResponseWriter) error
+}
+
+type RotateCredentials200JSONResponse Agent
+
+func (response RotateCredentials200JSONResponse) VisitRotateCredentialsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateCredentialsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RotateCredentialsdefaultApplicationProblemPlusJSONResponse) VisitRotateCredentialsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4316,6 +4588,9 @@ type StrictServerInterface interface {
 	// AcceptIdentity Accept a new fingerprint for a rebuilt cluster
 	// (POST /api/v1/clusters/{clusterID}/accept-identity)
 	AcceptIdentity(ctx context.Context, request AcceptIdentityRequestObject) (AcceptIdentityResponseObject, error)
+	// GetRemoval Tell what the removal of a cluster comes to; nothing is changed
+	// (GET /api/v1/clusters/{clusterID}/removal)
+	GetRemoval(ctx context.Context, request GetRemovalRequestObject) (GetRemovalResponseObject, error)
 	// ListObjects List one section of a cluster's inventory
 	// (GET /api/v1/clusters/{clusterID}/{section})
 	ListObjects(ctx context.Context, request ListObjectsRequestObject) (ListObjectsResponseObject, error)
@@ -4346,6 +4621,9 @@ type StrictServerInterface interface {
 	// RevokeAgent Revoke the credential of an agent
 	// (POST /api/v1/fleet/agents/{agentID}/revoke)
 	RevokeAgent(ctx context.Context, request RevokeAgentRequestObject) (RevokeAgentResponseObject, error)
+	// RotateCredentials Make an online agent fetch a fresh credential under the current template
+	// (POST /api/v1/fleet/agents/{agentID}/rotate-credentials)
+	RotateCredentials(ctx context.Context, request RotateCredentialsRequestObject) (RotateCredentialsResponseObject, error)
 	// RevokeInstallToken Revoke an install token
 	// (DELETE /api/v1/install-tokens/{tokenID})
 	RevokeInstallToken(ctx context.Context, request RevokeInstallTokenRequestObject) (RevokeInstallTokenResponseObject, error)
@@ -4747,10 +5025,11 @@ func (sh *strictHandler) CreateEnvironment(w http.ResponseWriter, r *http.Reques
 }
 
 // ListInstallTokens operation middleware
-func (sh *strictHandler) ListInstallTokens(w http.ResponseWriter, r *http.Request, clientID ClientIDParam) {
+func (sh *strictHandler) ListInstallTokens(w http.ResponseWriter, r *http.Request, clientID ClientIDParam, params ListInstallTokensParams) {
 	var request ListInstallTokensRequestObject
 
 	request.ClientID = clientID
+	request.Params = params
 
 	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
 		return sh.ssi.ListInstallTokens(ctx, request.(ListInstallTokensRequestObject))
@@ -4987,6 +5266,32 @@ func (sh *strictHandler) AcceptIdentity(w http.ResponseWriter, r *http.Request, 
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(AcceptIdentityResponseObject); ok {
 		if err := validResponse.VisitAcceptIdentityResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetRemoval operation middleware
+func (sh *strictHandler) GetRemoval(w http.ResponseWriter, r *http.Request, clusterID ClusterIDParam) {
+	var request GetRemovalRequestObject
+
+	request.ClusterID = clusterID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetRemoval(ctx, request.(GetRemovalRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetRemoval")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetRemovalResponseObject); ok {
+		if err := validResponse.VisitGetRemovalResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -5264,6 +5569,32 @@ func (sh *strictHandler) RevokeAgent(w http.ResponseWriter, r *http.Request, age
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(RevokeAgentResponseObject); ok {
 		if err := validResponse.VisitRevokeAgentResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RotateCredentials operation middleware
+func (sh *strictHandler) RotateCredentials(w http.ResponseWriter, r *http.Request, agentID AgentIDParam) {
+	var request RotateCredentialsRequestObject
+
+	request.AgentID = agentID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RotateCredentials(ctx, request.(RotateCredentialsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RotateCredentials")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RotateCredentialsResponseObject); ok {
+		if err := validResponse.VisitRotateCredentialsResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -5698,119 +6029,130 @@ func (sh *strictHandler) UnassignRole(w http.ResponseWriter, r *http.Request, us
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7D1rb9w4kn+F0C0w+5DddibJ7TgfFl5Pds+7M0kQJ5jDDXIBW6ru5lpNKiTldp/h/37gS6LU1Kvd6mQO",
-	"d7jFxC1KJOtdxariQ5Swdc4oUCmii4coxxyvQQLXf+ElUHn94zv1o/qb0OgiyrFcRXFE8RqiCzckiiMO",
-	"XwrCIY0uJC8gjkSygjVWr63x/U9Al3IVXbx8HkdrQt2f57H6nASuPvzfv+KT/zk7+eHzyac//S6KI7nN",
-	"1QxCckKX0eNjbCb7sM2hXFEKIuEkl4SpL7yl2RbpQQKxBZIrIpD6ymkUm7V/KYBvq8XrGfyV/o7DIrqI",
-	"/m1WQWVmnorZpZvcLCUnH9gt0B7olKOOBCAhyJKu+7HmjTvOypKM9K7KjTnmirooibNNRUdmeBslmadR",
-	"x0KDS/tj29IKIYH3QcsOOha49HQ3WbEcwX32rXawlR9thd33odUAvSOcaQoejEHvnbb1eEMOhctbQtM6",
-	"GhtzqgHjNp+RNZGd39Qjah9NYYGLTEYX52dnsZqCrIt1dPFC/0Wo+eu8nI1QCUvgejr1TZHjBDqnLEe1",
-	"7eXZi+BmKEt7PszSsd9ki4WAbgiZIWEQ+QA6PzP/50HpLAglRucM85TQZTfb+uOOw7lfWjjkHebSMAcg",
-	"tbg2pvjSCv2zs9B8nGXQDQMz4ji7F5Co/XYtxw7pXE+XZXBj39fTMd4mkS5RwrJiTV8hjDLAigTQapuv",
-	"gCJZcCo0IhhPgSPMWUHTNoSoOdpw8v2zGnhO/qIA1CabhMSym/n0iLa5zsP4l/12kTymUVTQBaFErCDt",
-	"VFxSwjqXCgtYIswBUSByBRzlnN1BiijjCM8xTRl1f/FkRe6gFU/VxGE5s8CZgHLFc8YywIaKCtGn/c2I",
-	"YwBQcTSInFEB2il4x9k8A72uhFGpVKVyFfI8IwlWEJ3lZsSf/iUUeB8GcpH7rp6xyTn2k680jyQsBUQE",
-	"EhLPM4j1bylITDItxwwj3eGsAIRpal4pOJwamjfTqdVcvrvW1rlef5oSNRvO3nGWA5dE7dZiKPd+eogS",
-	"DlhCeqn3vWB8jWV0EaVYwokka9gFYRzBfU44iDGvkFSN3fk5w0J+FONmNyQT+FjOYUHug4843LHbMdM8",
-	"+qT4q1q+nbicJvYg96l8n83/BYlUUzp0XNO8kCNxYgF8TX/EWxEQvXMBVKI1YCoQZQiMcC21/PcvX3ab",
-	"QRUQm/KvzlbdQNHf6Nr6T0SM3TmRsK7/o9OJdST/WK4Cc463u/jTX+ta688KOOnI1TqHeNQ63Qt1nN6s",
-	"2IYiRhNtuHQD3nyi8trDG0sSyOV1ClQSuR25scLwKzbCJ8dLQGKlvA8iT6MLWmRZU6h9UGYXbNCC0CXw",
-	"nBPtczSN2zHkpdYQ3NjSCekRQs754iHh4LttweccNBRx9nq84KtevhaiGClnKWdZtt87f90G9+K5hC3Q",
-	"WAHmcg5YHkC8d4lqATSBMXNwyACP1BWj5b6x94NrFoXIgaaQfqSSZLscrDhAxwuQls4LzNGacVAWGEXq",
-	"//WzlIF4hYhES5BaeFcEggr1YcVxVMmAYctVZl6mrNpqyZ6YN78MjgTG0R1wQYydM0AjeiGuOmHFLhhp",
-	"daZHydUc3uJb+Xx6FaKlyY7+UHJa4iwE1aBqceNbN/LBYgKo0sm/RomCRyIZj+Lo9s/ihLIUTtaMEvPT",
-	"ignfrKjwfVnGOg8pAvvFQguHW9+37dGbsAAI0VLlRbv3grCsQr172FU+DIIm1YJxrfE2K5Ypy5wKloUU",
-	"cgBiQ75XBl2Hw7EBKjsuBJqrFc4yoEsYCxT/vafb+o0FV1/3vxVcvwk6T+69jNNVHY5Ah/0fR/cnS3Zi",
-	"vdsPQDGVdn/lTvch4EnNdrOsySVuBYc9TfYrY6+NtdWX7cJNP3vTZqz0GI+k810n5kVYQSeMLjKSyD6g",
-	"OTv+yo3X7xb2nBNn2dtFdPFrD+DN+MdPTdv9rYmaKmccEXoHVDK+NZEjHZdgHFIjwl4hbARbaapwHbtg",
-	"FE7VklLO8ty4UfUpru1nCdiQ1Ea9SZlEOtRiok4l/xIqXz6PQn6rnWAMv9tX3gO2AZz6yn5Zbavdm/jx",
-	"Gm2wss3kBWJZCjxGkLNk9RmvAKeIccTUxj97p0EHMt37lLA3opXiFoQLebOliZk6qJYM9jD1sN1A9HAD",
-	"9JD+wi2h6XBB8k9C0xsd0Q2YbwqdFRSeGlnCXGbbGw2fAFDDcCQUqfcuKl5BHISyCbKMbUSMrG1A4d5n",
-	"Ow55hhNQrnaMMiKkQCuWpQijNbmXBQd3yKEJVm7YKbJY3axIpniKKpb0qLIMxcaRsrYVLFqcMnZHUiNY",
-	"d72fNu/YhgrqIPl4/aN/FqNP0tBtMYcTsRUS1kGe2dv38GTwriPS5Bm7lVKLF/prhvJq8rqSZh1K6Aja",
-	"0ii7ST2Uq0qTjAhS3rk0m3B4USO97TlL2x7lLG15IoDfkdZPbhi/zRgOv9w0gfT0tWX6H7CL8GaM3W6D",
-	"0Cs9+P3CvKME5+gg0r82AT3w5vLDDSoEcPSPXz68Uv/KQAi0IXLFCmn49ha2SACkRl9TuAOOMliYp9pi",
-	"Ou0LSDQmLdZz4E4u5MDXRCiGR+6V0yjuw5zajTeHB5A+9+K11sjv4UsBo1kW+x784FhKgnM8J5mNvnbH",
-	"42tOmGfdvzh/1mPdl/HLN7u+QehIeyfeWUfS63Uut9pvXTEhbQLMaT2UG8jjCJ4oBEK+/kHd5cl/mbO6",
-	"T7+v/n36+eTTH71Hf/jL70JUlhfzjCT/hG1HHO47YUhcUbLagTf3RzXDs5N///Tw4sVjcAJBlhQrdbs7",
-	"wV+xgJfP0e853qCP73/6Q6npNMe49xBTDKMpnTM1Au7lhfr3PVnjE2MfnpzHqMR8jEoyi5GHI33qp6Ab",
-	"I8DJCukYJJpvEUYUNhmh0EDP+bM/99KMp2s7D1a7FXHFF6U6rYJ7Hvn7+IprIYEKzF08a85rD+jwHeg8",
-	"oFd5VyMPZt/T9gdSXF0GEmNe/+wo9OoSzWFF7CmyVgI4TTkIAQJtjDOnfT7tmCGDNOPcxeEJP77/SYS8",
-	"PZv5wRYo57AADvZgq7R5dvVGw7rhIIp1yNz+wAuwi1W7EHgNSHGec7nQHBaMm8NyHWQn6n/Wf0ZznNyG",
-	"bOMQZXvGZTDGvWtaushQLRHQ7aRGOR74wpRfpe4d8qjra4TLPAj2R87qez9QjOzl9wcKkXlLm9zy90lg",
-	"/2DZa+XS0WS08JShSAlQJR82WKA1YFHwRtimk44yPIesJTkjZ1yGWP0GE63pSovT6EImy/nV090wvefx",
-	"6sSZfkI1q3PDQ4D8G4Esfc05Gxt4NLk8YY+bKROQ7278Hzdv3yD7FDGOykKGMrWxezvuw7GbPbwjmqqX",
-	"96GMgYffK0hux9oYcZRYs6sW5X72PDByDULgZXhwzyRCYlkI/0iO3SovEHOqRsTRApPM5LrdkkYYoPWs",
-	"Q223/HS1vA7oi6N6JHXLps+kX9glDhZZjqIetT16bV55frar3Ic5C1/Dai33HMLZ361fOwZRJpm2B3Dq",
-	"w5c27TaOwJPZw1SFeyFgR7Xpb+2MtwVaqHTzB/kGhuynCs0SmQ0+WjPLci/FVcquW5MHnjYUXZYwH2M3",
-	"sfUa05C9yRAvKCIUYSRWkGVBY5gtFiFBfmnTOrXcVubwZoVllVS1xluk32wJpdzLfrjpUW2guHHYckIu",
-	"x0JoqbbBRBpBN89Ycmt/awi/UAbC3zmmEtJ3ZfzmuIkIeW3eHjVYjQ0BaOdQ7VgniuaMBoCOMcTFyPFF",
-	"kPMDSXb19ZQTBSFGhcRZdlXxyqhEA2sN7GY+Ku+TJCsX9jCOneI1YwQJhMPBxjXIFUt9+l5jShbQkjzj",
-	"GKq+gL8xjjB69/bm+j87GNzyRl0Z9nixDWDb1dp1xKW9UH66A+T7pHbvayQc1oEcEPY4WD75Gt9/FBCI",
-	"SJzZbOmC6mIy47i0p0Xvine/zmnq5HNPyTqyzshdlUGjSKgQkH4u8qj8fJDgCwFDzkP6kvnKlHcHX/tl",
-	"nx58NLoN9NHzPu79fkTdk6713gKjPAHx8X3aUQNxTf+DFVzUCmGU89E4Ds2RZOiHM5TirTBJYWr7AuWE",
-	"UkjVw2YO4Cv07LnJM9gQAbX0/mfnL8/68vtrjOBqJZuFgPsWCfRyR333P5MyE44IV5kUBGrJnaHCosZh",
-	"EkN6rLKpFC2+QpgiuM8zkhCJkhUjCbTE+TpJcvKwTk2e7x/X8T+zV+0CaeiVUWs+XA1DbRmhjVZZHuP2",
-	"dwu5DLs3ukQ5qD2qaEJAiONRErz1cF5RufpYeyaSWh9KWJGZUNcckBpfpl6VcfoNFv1wtvXYGhpdKQBv",
-	"9b8OQv3hl0093868TXf1gClA++VHuCUEgVTKubFKy1VajiEhnCQgxI+MjiqTcGWco4pUnpLhON4itK+0",
-	"lKikROQZ3rZOeJhjtBYDsszDGgv2DAt5pez5caDQaWplJLKzLFuPuinWa8y3HRlZI0271vQoHw19JzYV",
-	"X+xj0TUQ3sxf6IkJ9pFDAx7N/fuTd29tcsvAky772wXVR95Dwng62i7w4mADTAIXCXiMdwyK3ayMPMOE",
-	"GtM31vWExlh4hWiRZVav6fRFfcKkjZpTHRPMMjzPoKFDfKatZn7DQqlHSrVSZqb2vv4KgU53MVPbmcNn",
-	"3UzCKNffN4rHId47+N49zpLjzbUG6XjL8o+ma9gLgDQuCaOb6iphNipIrjRd37Y+cJzclsdKYzWcay8U",
-	"pEwXd2LUOClKBiJCdzrtxFXiQZn4rn5jOjtO50uIFaS6TDbu0C6Dt7ofEXWhvAKevx5nbQSx+w4LsWE8",
-	"vVrhPcqLCs51XyPzjT0kPIXN0Lef9R7RNVZT/3pw81WDiFFSNA2IoRt9FhAkjSSYavbLCkvd7UG0kVTH",
-	"6TJwbutOBh7elQfcoWMkJRC6zoSKlrzcttOfqji1x1E0B3X+eVBhMrXTsMZ+DxQ2+52qPiULs5aReKhU",
-	"w7d3pmOLzhnkamO1lMGyIYhJjiDpt5ci2J/4V80UxKYtxx6BxXlBMnlNwwp0dKV6eYT0lMi/Xzbollf/",
-	"dtvej5UB1b7TBvJDMXd70v/CSGP713kPTFw7lQFAmNz01lS2v9HtWmZ5AftDlBhUML6BfU5aYd2mGkaT",
-	"e+dh/86BcEB/2A5P/QeSrhOUWXw8lEzq7vFIgWEPwIP6y56EB58t640X/IIxfcoezq6QbW+5I/lwfYs9",
-	"m++PZ+17xF8B05ifI234O0ysm7ZzwKrGl5YzES5jTzfD8NP5tC6TanK0BanbZMgVULTS5ZhIgbulsC1l",
-	"FMICPx0ZyNGTDKf9ltgj29BQOsgvK4bYxjbH04V/QkLeH8WtgGu36mZw6w1h8aMYXySdSHLXAsiqy+6I",
-	"7hpVt4oAkPY5TG4VaU/PU25IHAuL+hmnD4Q2mO/V8cvtq5YRV7e1BlbdnA9wqfJD+VNNKd3lSSnYTK7J",
-	"NdHvr8nV6++wTFYHZJyvgaPGxkzn0IITub1RgLJ6DzAPJq1RdPnu2kTLTl2zR70p80L5+ZWUeX/oT9dH",
-	"6wEjPikqi2cno44sKaQnhKI5ZxsB/JXyiOjStRZI2BrQgrM1wlSfoCPGyZJQ3QaTw6IQXpPLhLFbAlUn",
-	"SutsfXbzV5SUE+XF6H6OhC7Y7spsqa5u0bzGdGv7vQhUUF0LQ8uOMnGZZ4BRjuUKESoZUq/YBgRqeRlJ",
-	"wFY92bVd5jhZwcmz07MojgqeWXCJi9lss9mcYv34lPHlzL4rZj9dX71+c/Nav1M549E7s0t0Zdbj+WAX",
-	"0d25VmA5UJyT6CL6/vTs9HtTPrfSZDPDOZndnav/nJg8BvXrEkL9BmzIFSdSIGxKcbTiMhCosiH1j98J",
-	"xFkGwtSGSmSfKV2gAKNdW24c+9hW1ROJbCYGYhwRgWw2zCm6logVMiN3IDSUDTNZSlGfK9dyii6r56Zf",
-	"KkU4XRNKhORYMo4ESBFrbxujFDSz6+agsZ0PwR3wrd1sVeAqmCZ2JSj08Os0uoiUCHQNAUXUaEf67Oys",
-	"oxXpuBaktTaMgT6kP5ZdO1ymRfh75QK9pqZxJJyprTekd1wKDeFgkCiHX3M3XgoleR1bfYqj+xM/lbN8",
-	"ossijJKow+1Kq+GylaKR6CDkX1m6PTjMjA5/rCsOyQt43EHY+cEnt/kcAZT9bI8tZP00RRG+i1ZjKjbA",
-	"Ec4OhF2dvYM9jVA2tdoHuY9xQHzMHqqbJR6NEMnA+Eh1Enivmc0jAf+Cj5buN9WQWfOWi8dPO8h8vivD",
-	"DsUmZvF1UD6BTTxIWj3jSeFdiXNlx0wob7z+UVNLm6TcjYOYBIppsg1AzI690Ek36qlIWG6uFRCyT9xc",
-	"uZswphA2fh+wI4sa14RrOjxdpkpZljeJDMfThhN93lghylpNIZqfPbjchsdW8v87yBKN4wRG/ZqXgLg4",
-	"+w0h5D3gPTGywzlJ2cItd75SHeQf89RnnqdD/Rtgvt8WrnW90aH4z623i/1m9gz9pH5k3aqQqvNq8VQK",
-	"iXtfaF6aMCkrN1KGptaF7qqHGFHY6AZjhAsf5R5CdrG+YmK8bjSpRW/9tIJvkcWbaWlHZvNAKlaAFnS7",
-	"GoNCBPdEaPvedOGw2TmaUg6p/IctzD07qrdhJtUOuIGJbpOnIzpznNwiyRAZSdu78oyzTZ8w83J+uu3q",
-	"1/7Ab9i+aHauOEY8wAeicnUOY3wMMdtf124++xZl006TkyM7ALXuIhN7ARTVb6Kb3hax8ebd8OQuA/vJ",
-	"kt80B+9UKU3NwrWgfbt5YWE8XPw2GbhxRErkqlZ+Z2LATvGYxF0bg8Kl9XOhw7m1TM1nz9GKFVzE6NkL",
-	"XSK2G4o1wuK6nvr6LUqL3aLJI4uLQLnZtxWerBHrU6hz1zhoujWzB588OwOWl6bu5wmW8u5FjMeNWtod",
-	"eBbZK0SZXBG6RJAJnQQtWZGYa+EObJb1QH7m1Sq0RX4adQqTgP/gMr6sqpg4GqT41DGOhaU9mMNId6Fe",
-	"6f7nZcS/yVz7eJbjsVxlF7cheaf84BtH8856J0T0zza1qmLgaRDYd/xgB43FzJfBMZ7qrtIBg71LhweM",
-	"9m/gHTDcv4t7wPCd258nDjRXjcunP6Ypse4orvxpZCgqQHDK4LdVPQ0l3Mw/USaHQM/PfnAr+owzcge2",
-	"Y355N5c7jbPFQEQgc0+ZjJEgNAFtYzba9W90nfacK33ovzzHye0FKqgTr8T0LtxgIqvUhQ0W6EtBwLRH",
-	"+OEMCUgYTc3dADazwNR9NONva3YHrjX8eJO1dh/7sU9B1dJ1KMAASidVmJplDd/SyrB3rwuJt2Pop8Wu",
-	"iDvOhqYC48GZ9ijHQw4a+3Nsm4bwGXaG9f2UJ8S7oDIc0WlcZHkQNE2QOFJf5dFPlCanD7NBU1Hk3/Kp",
-	"RRdGHHRdyz70M9gTqBPQg73o/LH7mElnQIonk80A+8O/mn3A+N+iZVNWswxfe3Up+4DRt4SmwxfDUjiG",
-	"sV51RpnaXmIUkCUjFy/XVPidQH6p7uEks+mZ3i57TQN+c0fmVHFw/1qOI4vNxv0Ch0evzbnWAqeeJP3r",
-	"J0W0Ff7NUkpb1MOysYNOSCgbrBbnDmB2Zl6ePdhelY+z+uUFbce7FDZXfq/6kXl2yyOERGtlvsdWt969",
-	"DhPSzKdGSgdsqnsbvGuDlaQYRzZmbIBcagXQnXlxXinvdGAuJzkalC/FrTVoqiJryXTJwUDYmoLnEHD9",
-	"dtph2L5jQrq+4BPJ22bb8UGcc3h/cLhgVDDRZO/AZzSjgGxx4hqoPk1ULjIAaSVlpy15udzrlL/sWHm8",
-	"AFI81L69yYrlMUzLKQ206qLwyVOtlo2sY006bQJ2SCzLp71KSw+NZunxtViW1wyijF6Vl2a42pideNKP",
-	"ei5n5j1Z2R8rlmSWbW/W1HlDYVXYg6XREaNpAHVghpg+VjQa0L3uSJgbZhwywAIGxIrem5F7B4v+T+FI",
-	"g8Kc8bnbrzz+MOkTmdKuxIRZNRM8jWeG4FLJoC4M6hKf/+cwHfzXJwp9lv6TUVXPlpo9yMGlWE9KnZHf",
-	"Qi3WZHkjupK105x8r0dMSKVl65yp7SJud9Kf2KdHBgpKXIVPd1rne1OrPEk4oey1dOTMKtN6aOo6LG4g",
-	"NxRBw2qw9NjZg/pPj7QwlppF3zgpYb7+Fc1LAzx7CzKbs3SrL2QXhwFnHNlmIaECqgMB7Ktzy9lvhlve",
-	"m9v3y5vrte/k9Z4ywYdJuMnreNHmeNyUTSkmA/BNWV88GYx/WTHlnZo2HohQ01jBtYLY6kuxUrZ3NbT9",
-	"beb3T7E81rjqmqbCNm6w79TrsdHcXoXOqGV/LG7Fqd/mYMkQo2jD+C2hS5clknO25HgttJjQ7TwuvPtq",
-	"y04TapsrfAcoA3wLaYwyHWKgqcv8UG8iLNDGXknU0Ii6kYXXyHQKPm90fv1KwcKScswyPBR9J0p47k0v",
-	"hehLXvsoTA7TZExXdkaa2lArRD0bq11y6ZF7G2q6C9M0JFl12DqyoWY6S01tqBWiljzRh6BhqkWPnT2Y",
-	"3oqdhfIWceMsDvPdI7jdU6PA5kCp/Zg0aB1a1C2JTOO3WpL7k5jH1c03+yVR2FQqYrfhEAKaNnSWpzHM",
-	"g532IoXukaVDw0VKlLu2QQJvlYLa6E5Vp+gScX8Wnc8oTDN+25KqvDk9ZKgeiGymkRamn9uRDdXpSVWZ",
-	"p3FFHGByRsu/DBnrTFIBLm8roCynkDDh1mBhxeq3wvpGxc5XbqTlMNlWf7e3GBqCv47eTA1rerEA3QQR",
-	"Yamv9bD90pTECZ05mRCcTwFPI4D4t9n+6Sgaf9bo3dqSaKsH7RVzOIYor3rJfp3mbF4r2wmNQD1LGXNi",
-	"zhph+vZpjfBDxx3aSWX2UP3RE+D7SPGBqGcAH3uL+hqc/AHfllFB02Z0OA/3I6aZHeOatP76SYGmDBLZ",
-	"NBngdw7IpiHoTAPDLiR4nYitq1AONJrDgpm4hI1F4GZ22WnVGrXKrlErsT9WbRvLn9zu/Z+Mhvd+Yf6d",
-	"R+WvZUar95s53nr89Pi/AQAA//8=",
+	"7D17b9w2nl+FmFug+5A9Tpr0ts4fC9fN9rzbNkGcoIcrcgEt/WaGaw2pkJQnc4aB+zT3we6THPgUpaFe",
+	"49EkvQdu0XhEieTv/eKP97OUrQtGgUoxO7+fFZjjNUjg+i+8BCqvvn+tflR/Ezo7nxVYrmbJjOI1zM7d",
+	"kFky4/CxJByy2bnkJSQzka5gjdVra/zpR6BLuZqdf/Msma0JdX8+SdTnJHD14X//FZ/8x9nJtx9O3v/p",
+	"d7NkJreFmkFITuhy9vCQmMnebgvwK8pApJwUkjD1hVc03yI9SCC2QHJFBFJfOZ0lZu0fS+DbavF6hnCl",
+	"v+OwmJ3P/mleQWVunor5hZvcLKUgb9kt0B7o+FFHApAQZEnX/VgLxh1nZWlOelflxhxzRV2UxNmmoiMz",
+	"vI2SzNNZx0KjS/tj29JKIYH3QcsOOha49HTXebkcwX32rXaw+Y+2wu7r2GqA3hHONAUPxmDwTtt6giGH",
+	"wuUtoVkdjY051YBxm8/JmsjOb+oRtY9msMBlLmfnT87OEjUFWZfr2flz/Reh5q8nfjZCJSyB6+nUN0WB",
+	"U+ic0o9q28vT59HNUJb1fJhlY7/JFgsB3RAyQ+IgCgH05Mz8XwClsyiUGL1hmGeELrvZNhx3HM792MIh",
+	"rzGXhjkAqcW1McXHVuifncXm4yyHbhiYEcfZvYBU7bdrOXZI53q6LINr+76ejvE2iXSBUpaXa/oCYZQD",
+	"ViSAVttiBRTJklOhEcF4BhxhzkqatSFEzdGGk6+f1sBz8hcFoDbZJCSW3cynR7TN9SSOf9lvF8ljGkV6",
+	"suvaViOqQo8SiFCjLPTGWxGwA5Uu8riiQuI8f+uXoVdV0gWhRKwg61SnUsK6kIo2sESYA6JA5Ao4Kji7",
+	"gwxRxhG+wTRj1P3F0xW5g1bqqSaOS78FzgV4ON4wlgM2tF2KPpvEjDgGWpWcAVEwKkC7Kq85u8lBrytl",
+	"VCoFrhyYoshJihVE54UZ8ad/CAXe+4HIc9/VMzb52X7yhebclGWADOXc5JDo3zKQmORauhr2vsN5CQjT",
+	"zLxScjg1nGimU6u5eH2lSUWvP8uImg3nrzkrgEuidmsxVAQ/3c9SDlhCdqH3vWB8jeXsfJZhCSeSrGEX",
+	"hMkMPhWEgxjzCsnU2J2fcyzkOzFudkMykY8VHBbkU/QRhzt2O2aah5AUf1XLtxP7aZIAcu/9++zmH5BK",
+	"NaVDxxUtSjkSJxbAV/R7vBURhXAjgEq0BkwFogyBEfne9vj6m2+6jbMKiE2pXGerbqDob3Rt/Ucixu6c",
+	"SFjX/9HpWjuSf/CrwJzj7S7+9Ne61vqTAk42crXOTR+1TvdCHafXK7ahiNFUK49uwJtPVLGE+MbSFAp5",
+	"lQGVRG5Hbqw0/IqN8CnwEpBYKZ+IyNPZOS3zvCnU3ipjEDZoQegSeMGJ9oSaJvcY8lJriG5s6YT0CCHn",
+	"IgQx4WCdyTewVprRyIj65q6k90jRBgvEzVAFHPoCbZSKJRIV5U2u9KNQ0jzjrCggQyWVJFdPgXKW5wJh",
+	"ChuF4mHCLnR0o2vnoDGM85fjhXL18pUQ5UgdoLez3zvfbaN7CZzoFkwtCFXWb0QkKvITkC9O0hWkt8bq",
+	"UShhQkKGlJpJ0GYFHBBGgtBlDibioFCFxS1kaMFMtGGI3PmrWceu2ElmK8Bc3gCWB9COXZpOAE1hzByO",
+	"OjNHS02jROTlEjFtI8oVpohIgZRMKqnyLDYrkq5CKs9eWCjTO6CS8a3mDEv2p7EVcMgBj1T2HArGJWTX",
+	"W5r2YeVNOHYfpW9c0CjERSkKoBlk7xQ/x+nPEJRWzQvM0ZpxMJBU/6+fZQzECwXEJUituSsOtIJCSZTh",
+	"0sGv6pfVdndNv1gmyEimaF9hVONIcQPyr0ZRpZyHXHkcFSwC48H8MjjqnczugAtirOcBdlYQzq2LhMQF",
+	"3q0lFsigao5g8a3aY3rDROuoiHiQTOI8BtWoweLGt27krcUEUGXp/TpLFTxSyfgsmd3+WZxQlsHJmlFi",
+	"floxERqrFb4vfFz/kIq1X6C3CD4b52l79HNcLsZoqYoYufeisKzSGntY6yEMoob6gnFtR21WLFf+HhUs",
+	"h9O4hmxAbMj3fIJhOBwboLLjYqC5XOE8B7qEsUAJ33u8B9lYcPX18FvR9ZsEy+Q+8TgV3uFedniVyezT",
+	"yZKd2JjJW6CYSrs/v9N9CHhSZ9Asa3KJW8FhT0fw0ljaYz3AZbtw089+brPhelwS0vmuE/MirqBTRhc5",
+	"SWVvhNF6h5duvH63tDl9nOevFrPzX3sAb8Y/vG96hK9MhkBbG5WRaGxGgYRkHDIjwl4gbASbt4G4jogx",
+	"CqdqSdaojPhl9rMEbKBzo96kTCIdwDPGjedfQuU3z2axaIidYAy/21feALZhwabtta12b3Ila218USbP",
+	"Ecsz4AmCgqWrD3gFOEOMG9v7Q5D5PJDT1aeEgxGtFLcgXEhlWMfc44sQe8pz8NhuIHq4ZXtIN+qW0Gy4",
+	"IPk7oZmNtu+abwqdFRQeG6/EXObbaw2fCFDjcCQUqffOK15BHISyCfKcbUSCrG1A4VPIdhyKHKcgEJEJ",
+	"yomQAq1YniGM1uSTLDm4hJ4mWLlhp8hidbMiueIpqlgyoEof4E9mytpWsGjxVdkdyYxg3XVg2uIaNgBV",
+	"B8m7q+/DvKPOGqPb8gZOxFZIWEd5Zm/fI5DBu45Ik2fsVrwWL/XXDOXV5HUlzTqU0BG0pVF2k3ool5Um",
+	"GRH6vnMlZfGgtUZ623OWtT0qWNbyRAC/I62f3DB+mzMcf7lpAunpa8sMP2AXEcyYuN1GoedDA/slD0YJ",
+	"ztHhv39sInrg54u316gUwNHffnn7Qv0rByHQhsgVK6Xh21vYIgE6doolonAHHOWwME+1xdQbkGhMWq5v",
+	"gDu5UABfE6EYHrlXTmdJH+bUboI5AoD0uRcvtUZ+Ax9LGM2yOPTgB8dSUlzgG5LbmH53lqfmhAXW/fMn",
+	"T3usex95/nnXN4iVb+xEqutIerku5Fb7rSsmpC32Oq0nCCI1S9E8VSSREKZ/L07+zWSA3/+++vfph5P3",
+	"fwwe/eEvv2uNkaZ/h21HgO8rYUhcUbLaQTD3OzXD05N/fn///PlDdAJBlhQrdbs7wXdYwDfP0O853qB3",
+	"b378g9d0mmPce4jdgVHwBWdqBHyS5+rfn8ganxj78ORJgjzmE+TJLEEBjnQuWUE3QYDTFdKxQHSzRRhR",
+	"2OSEQgM9T57+uZdmAl3bma7vVsQVX3h1WgX3AvIP8ZXUQgIVmLt41lQBHNDhG5JlGpDJ6VXe1ciD2fe0",
+	"/YEUlxeRIrCXPzkKvbxAN7AitjZBKwGcZRyEAGGTLkT7fNoxMwmE1Dh3SXzCd29+FDFvz1Y5sQUqOCyA",
+	"g02XeptnV280rBsOolzHzO23vAS7WLULgdeAFOc5lwvdwIJxU4Kho/dE/c/6z+gGp7cx2zhG2YFxGY1x",
+	"75qWLjJUK3p1O6lRTgC+OOVXZaqHTKB+jnBZAMH+yFl97weKkX3z9YFCZMHSJrf8QxLYP1j2Url0NB0t",
+	"PGUsUlJlptaARckbYZtOOsrxDeQtJT8mGxgptcBEazpvcRpdyKSfXz3dDdMHHq8ux+onVLM6NzwGyL8S",
+	"yLOXnLOxgUdTIRb3uJkyAfnuxv92/epnZJ8ixpE/tOPLeLu34z6cuNnjOzK58X0oY2DZwgrS27E2RjJL",
+	"rdlVi3I/fRYZuQYh8DI+uGcSIbEsRZiSY7fKC8ScqhHJbIFJbioob0kjDNCa61Db9Z+ultcBfXFUj6Ru",
+	"2fSZ9GERx9hqizX+dGVeeXa2q9yHOQufw2r1e47h7Afr145BlCkc7wGc+vCFLTFPZhDI7GGqwr0QsaPa",
+	"9Ld2xtsCLVS6+aN8A0P2U4VmicwHp9bMstxLSVWI7dYUgKcNRRce5mPsJrZeYxqzNxniJUWEIozECvI8",
+	"agyzxSImyC9ssbCW28oc1iVovlRvjbdIv9kSSvkk++GmR7WB4tphywm5AguhpdoGE2kE3U3O0lv7W0P4",
+	"xSoQfuCYSshe+/jNcQsRitq8PWqwGhsD0E5S7VgZRZOjAaBjDHExcnwZ5fxI6WZ9PX6iKMTMQYfLildG",
+	"FRpYa2C3nlbYqjVXuqkdO8VrxggSCMeDjWuQK5aF9L3GlCygpXjGMVR9AX9lHGH0+tX11b92MLjljboy",
+	"7PFiG8C2q7XrSLy94D/dAfJ9DgzsayQc1oG0r3zXEqojWRARFoyizYqhta7x1jXM+yVKD3buYY0/vRMQ",
+	"iXGc2ar+kuqjmLXyvEj5/q7CCE8JTn1IYqDajpxjSmaiTFOALF5vrX1CXzWpU5I+DrMhcmVROFBiCRiS",
+	"vekrPfTHPhzu7JdD6g1JxAGnj/v2CUbsx4I9xWVvLDB8viakpdOOc0BX9F9YyUXtMJhylRrJ2wJJhr49",
+	"QxneClPCZk7OFYRSyNTDZsXiC/T0mamK2BABtSMuT598c9Z3xqXGZO4Uc/OI7r4HZXo5r777n4iv2yPC",
+	"nc6LAtVzfuxwXSP1xZAeq0SdosUXimfgU5GTlEiUrhhJoSUq2UmSkwehatpn0hx0ONNeR3xIQ1GO2tbh",
+	"jvrUltG30R3zPCd3VaVkZiRX9qEsZl7oRw2bqhRmHMxuoZBxH1D3LIgqxCrkEtFLeJRSaqUexVzqY+3l",
+	"Wmp9KGVlbuKBN4DUeF+f5pMZGyz6cWcbNGhodNHoK/2vgzBd/GVzlHZn3ibXHbBOaj8GdkuIAsmL17G6",
+	"0h1yHkNCOE1BiO8ZHXXExp2gHmXHPqYM9JFm825RIxFFjretEx4m19hiE/titbFgV/bhpXJ6xoFC1/L5",
+	"cG1nnwY96rpcrzHfdpStjbQoW2vIQjT0pbUqvtjHkGwgvFnk0RM47SOHBjya+w8n797a5AZJIF32T4pV",
+	"H3kDKePZaFsjCBYOMDNcuOQh2TFSdv3hIseEGos70Ud5jQHyAtEyz61e0zWeOg2nDaVTHTjNc3yTQ0OH",
+	"hExbzfwzi9VnKdVKmZk6+PoLBLomyExtZ44XBDAJo+IjoS0+DvFBdcBuzk+ONwEbpBMsK8zf17AXAWni",
+	"CaOb6iphNiqToDRd37becpze+tzbWA3n+o1FKdMF55hroJKXS99NJRAZSVWd4U8HqN+YLiH0p1Lbojte",
+	"uwze6n5E1IXyCnjhepy1EcXuayzEhvHscoX3OINVcq4bnZlv7CHhKWyGvv20N4/ZWE3969HNV71ZRknR",
+	"LCKGrnXCJEoaabQeT5+eVY9EG0l1pOCBc3s4Z2CG01cBxHJtSiB0Jc7KluLlthRZdYK3x/k02cwwaVaa",
+	"cvYsrrF1C4XRBcumGjQqHQhHXOtS3R5nO/iAfuv5Wxt5iYsia5D4rJouEDEv+HNLYZekblEXObXl6uGH",
+	"nKdKtNeutUBLvwNaq3y2C/1KIKtAXHzNd4Cyrn48osxhUQqct7vG3OAWbbR3rD3jRSl076hNFBjDjOSw",
+	"G6U1f4N9J4444tRGYbNfocNjCqNrRcKHqv59dWdac+kyXq42Vqvi9Z2fbNOK7Mur2u2vxa1mimOz3umh",
+	"E5sRUV1Bx/Q3wCYF5LpYiC1NtX3ZcIBKrrt8/SRqBk37UUFwtVqxuhZtgYw6G+brJXqnbhYTupKGYNok",
+	"3E4Uxra9xQhOuSlJLq9o3CQe3bfEZ84fk/AMT0u75dW/3bb3YxV+tu+0wWCxxKAtcHpu7Cv715MemLje",
+	"ZAOAMLkzralsfzfadcUM4teHOFlVwfga9ikwgXWbsTea3DtrnHbqYCJWjG2X2F+H4doqmsUnQ8mkHvAa",
+	"KTBs3U/UIrUFQNFny3q/mfCcrC4uiheVyba3XCVS/FifLUnqj1DvW9lUAdM4lCNN4jtMbOBlp65Ejfe+",
+	"MBGuUFk3FwqrmLVGlGpytAWp2w7JFVC00qfQkQJ3y3nejFGIC/xsZGhWTzKc9luyCWxDY1Vwv6yYUu2i",
+	"Ou8sJBT9eZkKuHarbga33hgW34nxvSFSSe5aAFk10h/RVKhq0hMB0j59PFtF2uOPZzQkjoVFvVgiBEIb",
+	"zPdqn+n2VSsErtuzAw8bPhkQJCkOFSFpSumu2IiCzeSaXBP9/ppcvf4ay3R1QMb5HDhqbMw0By85kdtr",
+	"BSir9wDzaK0uRRevr4wzfuo6J+tNmRf851dSFv3BfN0WIvDvB31SVBbPTiExWVLITghFN5xtBPAXyuuk",
+	"S9dRJWVrQAvO1ghT0xyQcbIk1EYUdAjAd4xOGbslULV1tg7tBzd/RUkFUZ6ibo5M6ILtrsx2KNC3MKwx",
+	"3do2V8K2I2TUN9JKfMESRgWWK0SoZEi9YvuunOqYQgr2sKdd20WB0xWcPD09myWzkucWXOJ8Pt9sNqdY",
+	"Pz5lfDm374r5j1eXL3++fqnfqcJrs9dml+jSrCfwc89nd0+0AiuA4oLMzmdfn56dfm1ODa802cxxQeZ3",
+	"T9R/TqQP9iwh1mbFJlFwKgXCwrm2wA0EqiJw/eNXAnGWgzBH4iWyz5QuUIDR4QNugidJ0KXUlHQhxhER",
+	"PmKEriRipczJHQgNZcNMllICNxv4KbqonpvQE0U4WysvVXIsGUcCpEh0RAOjDDSza6c1sfMhuANuG6vX",
+	"qzgVJpWg0MOvstn5TIlA111XzBq9vZ+enXX09R7Xz7vW0zjS1Pt736zIlWzFv+cXGHQIT2bCmdp6Q3rH",
+	"XmgIB4MU57nhbrwUSvI6tnqfzD6dhBXs/ok+DWaURB1ul1oN+77ERqKDkN+xbHtwmBkd/lBXHJKX8LCD",
+	"sCcHn9xWfUVQ9pNNRMp6flQRvss/YSo2wBHOD4RdXQaIA43ge/ntg9yHJCI+5vfV5VEPRojkYHykOgm8",
+	"0cwWkEB4h1dL069qyLx5kdXD+x1kPtuVYYdiE7P4OigfwSYBJK2eCaTwrsS5tGMmlDdB27yppU3qd+Mg",
+	"JoFimm4jELNjz3UZnXoqUlaYm4OE7BM3l+6yqymETdj+8MiixvUenA5PF5lSlv6ysOF42nCiKwgqRFmr",
+	"KUbz83tXrfTQSv4/gPRoHCcw6je5RcTF2W8IIW8A74mRHc5JfefKwvlKdZC/K7KQeR4P9S+A+X5buNYJ",
+	"4UPxn1tvF/vNbVr0pF6E0qqQqgoU8VgKSXpfaN5ANCkrN4oAp9aF7t6kBFHY6L6KhIsQ5QFCdrG+YmK8",
+	"bjTFgq/CQqEvkcWbhaZHZvNIcWWEFt4GFRvwiQht35vmQ7beTlPKIZX/sIW5Z0f1Nsyk2gE3MNHdQXVE",
+	"5want0gyREbS9q4842zTJ8yCKr5uu/plOPALti+aDXuOEQ8IgahcncMYH0PM9pe1y02/RNm009vpyA5A",
+	"ranSxF4ARfXLZqe3RWy8eTc8ucvAYfnzESyRndt8B7zTvNVxwCvBvbkDRoeXyE4qhXaObE4thuqFha0m",
+	"kqWT4SqkKYQaaV4iV7WzyCaO7ZSnPdRv4mjYW3DnOiRdqx9/+gytWMlFgp4+1+dld8PJRuBd1Qvyv0SJ",
+	"t3uC/MgiL3Kw9ssKsdaI9THUuWvgNF2z+X1Inp1B1wtzGvER1v7ufdHHjbzaHQRW5QtEmVwRukSQC300",
+	"Q7IyNffEHti07IH8PDhB1Ra9apyemgT8B5fx/qzXxBEtxaeOcSwsbXIRI32BwEpfXeGzFk3m2sc7Ho/l",
+	"6sxDG5J3DkV94WjeWe+EiP7JlodVDDwNAvtSKHbQWMx8HGyIVVeqT2vjJQNtgkeYtdMGy6s7J6ZPNXms",
+	"O4rzP40Mp0UITjkt9jRJQwm3Rol2j8sEJ2V8ryFUP2FQZeTt2UUBNEN4IYFvMM8i97/KlW8lbS6ARRfa",
+	"7BHo2dm37jMfcE7uwF64gpG/NKQ5GxHIXACqb4Fxyyemje0GE1mVc2ywQB9LAqb3zLdnSEDKaGauibHV",
+	"Fmp/P7x8i/77P/9r7g75SMhz4Vpe67qSJYvZy+bOXHebyHhT2WLr82SQ1dJ1GMWAVRekmNNd2nfw1o3F",
+	"uZB4O4ZuW+yZpCOvNhUYDy4sjpJac9DYX1K0aaZQUMyxvij7hAQ3ZcejYY0btQ+CpgmKbuqrPHo2bnL6",
+	"MBs0J97C68a1iMOIgz4TtA/9DPZA6gTEq1OvbaztDsZ+yazt1jgh6t6CbjZhdalTNjaYbaRwytagHMjK",
+	"qSTC1hlmR8DlvTCnjx660626Elg8Gp0DbFiznMHjf4vWsT/VNXzto8K3t4RmwxfDMjiGw1f1/Jra5mYU",
+	"kCWjGqtp07dqQnE4LWvs3HY9au7fMUf0p8oHhbdyHVkFNq4XOjx67dkDLXDqhwV+fa+ItsL/S+dxGBs2",
+	"wLKxaU9IrCqylu+JYHZuXp7f21bVD/P63UVtZQ4UNpfhVTUj602XRwir11oKHNt0Cq51mpBm3jdKm2BT",
+	"XdtU4VFLinFkY8ZGyKXWbKGzPjRoGzAdmP0kR4Pyhbi1xmnV0EEyffRmIGxNc4UYcMPbNOKwfc2EdNeC",
+	"TCRvm7eODOKcw/v2wwWjgokmewc+oxkF5IsT1z/9caJykQPIedXaptWWvFjuVe3iW0BPYBo+OlyZDLWE",
+	"r/Ny+VtPw2sEHqc4cdmo09dE1iaKh0ROQyqt9HlX7DSMW+rxtahl0KLGByn97VpB/6E6G3yv53IG4aPN",
+	"gmNFEM2yrSurK+3iSrMHS6PjhNMA6sAMMX2EcDSgex2XODfMOeSABQyIEL4xI/cOEf6vwpEGhckou2sy",
+	"A/4wxTq50sPEBNc1EzyOZ4bgUsmgLgzqQ3H/z2E6NaSzTn0+wWSoYoomTqr5azZuQyuJWxEoH31JsrmI",
+	"1qbEzI0TOq2jFViVgHt+9rVVZGyxyAkF3w33hmVbpFSmLnYzYyj7wKHIt8FVsWZK333F1jNtiFwRip67",
+	"jFskd6b3dxls7/8wwf2EzWlORjUKDEwXINMVwmjBQaxCQjQ9ADR1mqaiKLi7/WB0Wa97nd/LwYdqH1VA",
+	"KL+EU7WTVc/pngSdDtEbPWLKRIdrgja1vc7tTvpLtPXIyNFAd1azu0D/jek6MUlAzHfNO3J9qWkiN/WJ",
+	"Wm4gNxRBw07T6rHze/WfHmlhPAiLvnFSwnz9M7o9BnjGjLO6csXyTBwGnMnMtn2KHYU9EMA+O7ec/Wa4",
+	"5Q3o6k/TaU0fhqUZCroImvDZJNwU9C5qc4ivfXuhyQB87TtFTAbjX1YMEWEbMiFCTYscly3f6ltdM7Z3",
+	"Xwv72zzshGV5rL6flzQTtgWPfafeWQPdlLbNELXsj8WtOA0b1iwZYhRtGL8ldJkgQWgKqOBsyfFaaDGh",
+	"GzOdB1a07xmktrnCd4BywLeQJdoC16Dg3ilZIyzQxt6p2dCIulQgaDI/BZ83uvJ/pnC3pxyzjABFXwkP",
+	"z73ppRR9JbzvhKnknIzpfI+7qQ21UtRrUtsllx65t6Gm++lNQ5JVr8QjG2qmR+DUhlopaqVcfQgaplr0",
+	"2Pm96ZLb2fLEIm6cxWG+ewTvfGoU2IpMtR9TEq1D3rq5nGnhWSvNehTzuA4ozc53FDaVithtHYeAZg2d",
+	"FWgM82CnUVSpux3qEE6ZEeWubZDAW6WgNrrn4Cm6QDyc5YbrXKG+KMk2F9Qn6XfVkDFUD0Q200gL05nz",
+	"yIbq9KSqzNOkIg4wle7+L0PGuv5dgKsijSjLKSRMvMljXLGGTQ2/ULHzmVsiOky2nULeWwwNwV9Hl72G",
+	"Nb1YgG5ni7DUV67ZzpdK4sRyoSYEF1LA4wgg+W028juKxp83unC3lP3rQXvFHI4hyquu4J+nzWbQlHxC",
+	"I1DP4mNOzFkjSs8jg/BDxx3aSWV+X/3RE+B7R/GBqGcAHweL+hyc/FancAyGTMPo4Tzcj5hmfZdrt/3r",
+	"ewUaHySyhV7A7xyQTWvnuQaGXUj0qjd7yks50O7gmw676FgEbtZHnlZNrqv6MLUS+2PVgNf/5HYf/mQ0",
+	"fPALC++j9L/6muzgN5Peenj/8D8BAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

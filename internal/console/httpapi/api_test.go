@@ -23,6 +23,7 @@ import (
 	"prxm.uz/proxima/internal/console/onboarding/gate"
 	"prxm.uz/proxima/internal/console/store"
 	"prxm.uz/proxima/internal/console/tenancy"
+	"prxm.uz/proxima/internal/wire"
 )
 
 const password = "correct horse battery"
@@ -93,7 +94,7 @@ func newConsoleWith(t testing.TB, attempts func(*console) httpapi.Onboarding) *c
 		}),
 		Onboarding: attempts(c),
 		Inventory:  inventory.New(inventory.Config{Store: db.Inventory(), Clock: c.clock, Logger: logger}),
-		Fleet:      fleet.New(fleet.Config{Store: db.Fleet(), Revoker: noRevoker{}, Clock: c.clock, Logger: logger}),
+		Fleet:      fleet.New(fleet.Config{Store: db.Fleet(), Revoker: noRevoker{}, Commander: obedient{db.Fleet(), c.clock}, Clock: c.clock, Logger: logger}),
 		Clock:      c.clock, Logger: logger,
 	})
 	must(t, err)
@@ -191,6 +192,17 @@ func must(t testing.TB, err error) {
 type noRevoker struct{}
 
 func (noRevoker) Revoke(context.Context, string) error { return nil }
+
+// obedient stands for agents that do what they are asked.
+type obedient struct {
+	store fleet.Store
+	clock *clocktest.Manual
+}
+
+func (o obedient) Command(ctx context.Context, agentID string, _ wire.Command) (wire.CommandReply, error) {
+	now := o.clock.Now()
+	return wire.CommandReply{OK: true}, o.store.RenewCredential(ctx, agentID, 1, now, now.Add(time.Hour))
+}
 
 // oneAttempt is an onboarding that knows one attempt.
 type oneAttempt struct{ attempt onboarding.Attempt }
