@@ -39,7 +39,7 @@ func TestHeadersOverTLS(t *testing.T) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	t.Cleanup(client.CloseIdleConnections)
-	ask := func(method, path string, form url.Values) *http.Response {
+	ask := func(method, path string, form url.Values) reply {
 		t.Helper()
 		r := request(t.Context(), t, method, c.URL+path, form)
 		answer, err := client.Do(r)
@@ -57,18 +57,18 @@ func TestHeadersOverTLS(t *testing.T) {
 					method, path, cookie.Name, cookie.Secure, cookie.HttpOnly, cookie.SameSite, cookie.Domain, cookie.Path)
 			}
 		}
-		return answer
+		return reply{answer.StatusCode, answer.Header, answer.Cookies()}
 	}
 	signedIn := ask(http.MethodPost, "/signin", url.Values{"email": {c.Email}, "password": {c.Password}})
-	if signedIn.StatusCode != http.StatusSeeOther || len(signedIn.Cookies()) != 1 {
-		t.Fatalf("sign-in: status %d, cookies %v", signedIn.StatusCode, signedIn.Cookies())
+	if signedIn.status != http.StatusSeeOther || len(signedIn.cookies) != 1 {
+		t.Fatalf("sign-in: status %d, cookies %v", signedIn.status, signedIn.cookies)
 	}
-	themed := ask(http.MethodPost, "/theme", url.Values{"theme": {"dark"}}).Cookies()
+	themed := ask(http.MethodPost, "/theme", url.Values{"theme": {"dark"}}).cookies
 	if !slices.ContainsFunc(themed, func(c *http.Cookie) bool { return c.Name == "proxima_theme" && c.Value == "dark" }) {
 		t.Errorf("the theme: cookies %v", themed)
 	}
 	for _, path := range []string{"/clusters", "/profile", "/nothing", "/signin", "/agents/none/revoke"} {
-		policy := ask(http.MethodGet, path, nil).Header.Get("Content-Security-Policy")
+		policy := ask(http.MethodGet, path, nil).header.Get("Content-Security-Policy")
 		if !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") {
 			t.Errorf("%s: the content policy is %q", path, policy)
 		}
@@ -77,6 +77,13 @@ func TestHeadersOverTLS(t *testing.T) {
 		ask(http.MethodGet, path, nil)
 	}
 	ask(http.MethodPost, "/signout", url.Values{})
+}
+
+// reply is an answer without its body.
+type reply struct {
+	status  int
+	header  http.Header
+	cookies []*http.Cookie
 }
 
 func request(ctx context.Context, t *testing.T, method, address string, form url.Values) *http.Request {
