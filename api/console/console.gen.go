@@ -762,6 +762,9 @@ type ClusterIDParam = string
 // ClusterSlugParam defines model for clusterSlugParam.
 type ClusterSlugParam = string
 
+// EnvironmentIDParam defines model for environmentIDParam.
+type EnvironmentIDParam = string
+
 // EnvironmentParam defines model for environmentParam.
 type EnvironmentParam = string
 
@@ -892,6 +895,9 @@ type RenewCredentialJSONRequestBody = RenewRequest
 // PostFindingsJSONRequestBody defines body for PostFindings for application/json ContentType.
 type PostFindingsJSONRequestBody = FindingsRequest
 
+// UpdateEnvironmentJSONRequestBody defines body for UpdateEnvironment for application/json ContentType.
+type UpdateEnvironmentJSONRequestBody = EnvironmentInput
+
 // CreateRoleJSONRequestBody defines body for CreateRole for application/json ContentType.
 type CreateRoleJSONRequestBody = RoleInput
 
@@ -987,6 +993,9 @@ type ServerInterface interface {
 	// PostFindings Post the findings of a self-check
 	// (POST /api/v1/enroll/findings)
 	PostFindings(w http.ResponseWriter, r *http.Request)
+	// UpdateEnvironment Rename an environment
+	// (PATCH /api/v1/environments/{environmentID})
+	UpdateEnvironment(w http.ResponseWriter, r *http.Request, environmentID EnvironmentIDParam)
 	// ListAgents List agents
 	// (GET /api/v1/fleet/agents)
 	ListAgents(w http.ResponseWriter, r *http.Request, params ListAgentsParams)
@@ -1828,6 +1837,32 @@ func (siw *ServerInterfaceWrapper) PostFindings(w http.ResponseWriter, r *http.R
 	handler.ServeHTTP(w, r)
 }
 
+// UpdateEnvironment operation middleware
+func (siw *ServerInterfaceWrapper) UpdateEnvironment(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "environmentID" -------------
+	var environmentID EnvironmentIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "environmentID", r.PathValue("environmentID"), &environmentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "environmentID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.UpdateEnvironment(w, r, environmentID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListAgents operation middleware
 func (siw *ServerInterfaceWrapper) ListAgents(w http.ResponseWriter, r *http.Request) {
 
@@ -2501,6 +2536,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/clients/{clientID}", wrapper.UpdateClient)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clients/{clientID}/environments", wrapper.ListEnvironments)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/clients/{clientID}/environments", wrapper.CreateEnvironment)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/environments/{environmentID}", wrapper.UpdateEnvironment)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/users", wrapper.ListUsers)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/users", wrapper.CreateUser)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/users/{userID}", wrapper.GetUser)
@@ -3508,6 +3544,46 @@ func (response PostFindingsdefaultApplicationProblemPlusJSONResponse) VisitPostF
 	return err
 }
 
+type UpdateEnvironmentRequestObject struct {
+	EnvironmentID EnvironmentIDParam `json:"environmentID"`
+	Body          *UpdateEnvironmentJSONRequestBody
+}
+
+type UpdateEnvironmentResponseObject interface {
+	VisitUpdateEnvironmentResponse(w http.ResponseWriter) error
+}
+
+type UpdateEnvironment200JSONResponse Environment
+
+func (response UpdateEnvironment200JSONResponse) VisitUpdateEnvironmentResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateEnvironmentdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateEnvironmentdefaultApplicationProblemPlusJSONResponse) VisitUpdateEnvironmentResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListAgentsRequestObject struct {
 	Params ListAgentsParams
 }
@@ -4331,6 +4407,9 @@ type StrictServerInterface interface {
 	// PostFindings Post the findings of a self-check
 	// (POST /api/v1/enroll/findings)
 	PostFindings(ctx context.Context, request PostFindingsRequestObject) (PostFindingsResponseObject, error)
+	// UpdateEnvironment Rename an environment
+	// (PATCH /api/v1/environments/{environmentID})
+	UpdateEnvironment(ctx context.Context, request UpdateEnvironmentRequestObject) (UpdateEnvironmentResponseObject, error)
 	// ListAgents List agents
 	// (GET /api/v1/fleet/agents)
 	ListAgents(ctx context.Context, request ListAgentsRequestObject) (ListAgentsResponseObject, error)
@@ -5141,6 +5220,39 @@ func (sh *strictHandler) PostFindings(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// UpdateEnvironment operation middleware
+func (sh *strictHandler) UpdateEnvironment(w http.ResponseWriter, r *http.Request, environmentID EnvironmentIDParam) {
+	var request UpdateEnvironmentRequestObject
+
+	request.EnvironmentID = environmentID
+
+	var body UpdateEnvironmentJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateEnvironment(ctx, request.(UpdateEnvironmentRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateEnvironment")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(UpdateEnvironmentResponseObject); ok {
+		if err := validResponse.VisitUpdateEnvironmentResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListAgents operation middleware
 func (sh *strictHandler) ListAgents(w http.ResponseWriter, r *http.Request, params ListAgentsParams) {
 	var request ListAgentsRequestObject
@@ -5698,119 +5810,120 @@ func (sh *strictHandler) UnassignRole(w http.ResponseWriter, r *http.Request, us
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7D1rb9w4kn+F0C0w+5DddibJ7TgfFl5Pds+7M0kQJ5jDDXIBW6ru5lpNKiTldp/h/37gS6LU1Kvd6mQO",
-	"d7jFxC1KJOtdxariQ5Swdc4oUCmii4coxxyvQQLXf+ElUHn94zv1o/qb0OgiyrFcRXFE8RqiCzckiiMO",
-	"XwrCIY0uJC8gjkSygjVWr63x/U9Al3IVXbx8HkdrQt2f57H6nASuPvzfv+KT/zk7+eHzyac//S6KI7nN",
-	"1QxCckKX0eNjbCb7sM2hXFEKIuEkl4SpL7yl2RbpQQKxBZIrIpD6ymkUm7V/KYBvq8XrGfyV/o7DIrqI",
-	"/m1WQWVmnorZpZvcLCUnH9gt0B7olKOOBCAhyJKu+7HmjTvOypKM9K7KjTnmirooibNNRUdmeBslmadR",
-	"x0KDS/tj29IKIYH3QcsOOha49HQ3WbEcwX32rXawlR9thd33odUAvSOcaQoejEHvnbb1eEMOhctbQtM6",
-	"GhtzqgHjNp+RNZGd39Qjah9NYYGLTEYX52dnsZqCrIt1dPFC/0Wo+eu8nI1QCUvgejr1TZHjBDqnLEe1",
-	"7eXZi+BmKEt7PszSsd9ki4WAbgiZIWEQ+QA6PzP/50HpLAglRucM85TQZTfb+uOOw7lfWjjkHebSMAcg",
-	"tbg2pvjSCv2zs9B8nGXQDQMz4ji7F5Co/XYtxw7pXE+XZXBj39fTMd4mkS5RwrJiTV8hjDLAigTQapuv",
-	"gCJZcCo0IhhPgSPMWUHTNoSoOdpw8v2zGnhO/qIA1CabhMSym/n0iLa5zsP4l/12kTymUVTQBaFErCDt",
-	"VFxSwjqXCgtYIswBUSByBRzlnN1BiijjCM8xTRl1f/FkRe6gFU/VxGE5s8CZgHLFc8YywIaKCtGn/c2I",
-	"YwBQcTSInFEB2il4x9k8A72uhFGpVKVyFfI8IwlWEJ3lZsSf/iUUeB8GcpH7rp6xyTn2k680jyQsBUQE",
-	"EhLPM4j1bylITDItxwwj3eGsAIRpal4pOJwamjfTqdVcvrvW1rlef5oSNRvO3nGWA5dE7dZiKPd+eogS",
-	"DlhCeqn3vWB8jWV0EaVYwokka9gFYRzBfU44iDGvkFSN3fk5w0J+FONmNyQT+FjOYUHug4843LHbMdM8",
-	"+qT4q1q+nbicJvYg96l8n83/BYlUUzp0XNO8kCNxYgF8TX/EWxEQvXMBVKI1YCoQZQiMcC21/PcvX3ab",
-	"QRUQm/KvzlbdQNHf6Nr6T0SM3TmRsK7/o9OJdST/WK4Cc463u/jTX+ta688KOOnI1TqHeNQ63Qt1nN6s",
-	"2IYiRhNtuHQD3nyi8trDG0sSyOV1ClQSuR25scLwKzbCJ8dLQGKlvA8iT6MLWmRZU6h9UGYXbNCC0CXw",
-	"nBPtczSN2zHkpdYQ3NjSCekRQs754iHh4LttweccNBRx9nq84KtevhaiGClnKWdZtt87f90G9+K5hC3Q",
-	"WAHmcg5YHkC8d4lqATSBMXNwyACP1BWj5b6x94NrFoXIgaaQfqSSZLscrDhAxwuQls4LzNGacVAWGEXq",
-	"//WzlIF4hYhES5BaeFcEggr1YcVxVMmAYctVZl6mrNpqyZ6YN78MjgTG0R1wQYydM0AjeiGuOmHFLhhp",
-	"daZHydUc3uJb+Xx6FaKlyY7+UHJa4iwE1aBqceNbN/LBYgKo0sm/RomCRyIZj+Lo9s/ihLIUTtaMEvPT",
-	"ignfrKjwfVnGOg8pAvvFQguHW9+37dGbsAAI0VLlRbv3grCsQr172FU+DIIm1YJxrfE2K5Ypy5wKloUU",
-	"cgBiQ75XBl2Hw7EBKjsuBJqrFc4yoEsYCxT/vafb+o0FV1/3vxVcvwk6T+69jNNVHY5Ah/0fR/cnS3Zi",
-	"vdsPQDGVdn/lTvch4EnNdrOsySVuBYc9TfYrY6+NtdWX7cJNP3vTZqz0GI+k810n5kVYQSeMLjKSyD6g",
-	"OTv+yo3X7xb2nBNn2dtFdPFrD+DN+MdPTdv9rYmaKmccEXoHVDK+NZEjHZdgHFIjwl4hbARbaapwHbtg",
-	"FE7VklLO8ty4UfUpru1nCdiQ1Ea9SZlEOtRiok4l/xIqXz6PQn6rnWAMv9tX3gO2AZz6yn5Zbavdm/jx",
-	"Gm2wss3kBWJZCjxGkLNk9RmvAKeIccTUxj97p0EHMt37lLA3opXiFoQLebOliZk6qJYM9jD1sN1A9HAD",
-	"9JD+wi2h6XBB8k9C0xsd0Q2YbwqdFRSeGlnCXGbbGw2fAFDDcCQUqfcuKl5BHISyCbKMbUSMrG1A4d5n",
-	"Ow55hhNQrnaMMiKkQCuWpQijNbmXBQd3yKEJVm7YKbJY3axIpniKKpb0qLIMxcaRsrYVLFqcMnZHUiNY",
-	"d72fNu/YhgrqIPl4/aN/FqNP0tBtMYcTsRUS1kGe2dv38GTwriPS5Bm7lVKLF/prhvJq8rqSZh1K6Aja",
-	"0ii7ST2Uq0qTjAhS3rk0m3B4USO97TlL2x7lLG15IoDfkdZPbhi/zRgOv9w0gfT0tWX6H7CL8GaM3W6D",
-	"0Cs9+P3CvKME5+gg0r82AT3w5vLDDSoEcPSPXz68Uv/KQAi0IXLFCmn49ha2SACkRl9TuAOOMliYp9pi",
-	"Ou0LSDQmLdZz4E4u5MDXRCiGR+6V0yjuw5zajTeHB5A+9+K11sjv4UsBo1kW+x784FhKgnM8J5mNvnbH",
-	"42tOmGfdvzh/1mPdl/HLN7u+QehIeyfeWUfS63Uut9pvXTEhbQLMaT2UG8jjCJ4oBEK+/kHd5cl/mbO6",
-	"T7+v/n36+eTTH71Hf/jL70JUlhfzjCT/hG1HHO47YUhcUbLagTf3RzXDs5N///Tw4sVjcAJBlhQrdbs7",
-	"wV+xgJfP0e853qCP73/6Q6npNMe49xBTDKMpnTM1Au7lhfr3PVnjE2MfnpzHqMR8jEoyi5GHI33qp6Ab",
-	"I8DJCukYJJpvEUYUNhmh0EDP+bM/99KMp2s7D1a7FXHFF6U6rYJ7Hvn7+IprIYEKzF08a85rD+jwHeg8",
-	"oFd5VyMPZt/T9gdSXF0GEmNe/+wo9OoSzWFF7CmyVgI4TTkIAQJtjDOnfT7tmCGDNOPcxeEJP77/SYS8",
-	"PZv5wRYo57AADvZgq7R5dvVGw7rhIIp1yNz+wAuwi1W7EHgNSHGec7nQHBaMm8NyHWQn6n/Wf0ZznNyG",
-	"bOMQZXvGZTDGvWtaushQLRHQ7aRGOR74wpRfpe4d8qjra4TLPAj2R87qez9QjOzl9wcKkXlLm9zy90lg",
-	"/2DZa+XS0WS08JShSAlQJR82WKA1YFHwRtimk44yPIesJTkjZ1yGWP0GE63pSovT6EImy/nV090wvefx",
-	"6sSZfkI1q3PDQ4D8G4Esfc05Gxt4NLk8YY+bKROQ7278Hzdv3yD7FDGOykKGMrWxezvuw7GbPbwjmqqX",
-	"96GMgYffK0hux9oYcZRYs6sW5X72PDByDULgZXhwzyRCYlkI/0iO3SovEHOqRsTRApPM5LrdkkYYoPWs",
-	"Q223/HS1vA7oi6N6JHXLps+kX9glDhZZjqIetT16bV55frar3Ic5C1/Dai33HMLZ361fOwZRJpm2B3Dq",
-	"w5c27TaOwJPZw1SFeyFgR7Xpb+2MtwVaqHTzB/kGhuynCs0SmQ0+WjPLci/FVcquW5MHnjYUXZYwH2M3",
-	"sfUa05C9yRAvKCIUYSRWkGVBY5gtFiFBfmnTOrXcVubwZoVllVS1xluk32wJpdzLfrjpUW2guHHYckIu",
-	"x0JoqbbBRBpBN89Ycmt/awi/UAbC3zmmEtJ3ZfzmuIkIeW3eHjVYjQ0BaOdQ7VgniuaMBoCOMcTFyPFF",
-	"kPMDSXb19ZQTBSFGhcRZdlXxyqhEA2sN7GY+Ku+TJCsX9jCOneI1YwQJhMPBxjXIFUt9+l5jShbQkjzj",
-	"GKq+gL8xjjB69/bm+j87GNzyRl0Z9nixDWDb1dp1xKW9UH66A+T7pHbvayQc1oEcEPY4WD75Gt9/FBCI",
-	"SJzZbOmC6mIy47i0p0Xvine/zmnq5HNPyTqyzshdlUGjSKgQkH4u8qj8fJDgCwFDzkP6kvnKlHcHX/tl",
-	"nx58NLoN9NHzPu79fkTdk6713gKjPAHx8X3aUQNxTf+DFVzUCmGU89E4Ds2RZOiHM5TirTBJYWr7AuWE",
-	"UkjVw2YO4Cv07LnJM9gQAbX0/mfnL8/68vtrjOBqJZuFgPsWCfRyR333P5MyE44IV5kUBGrJnaHCosZh",
-	"EkN6rLKpFC2+QpgiuM8zkhCJkhUjCbTE+TpJcvKwTk2e7x/X8T+zV+0CaeiVUWs+XA1DbRmhjVZZHuP2",
-	"dwu5DLs3ukQ5qD2qaEJAiONRErz1cF5RufpYeyaSWh9KWJGZUNcckBpfpl6VcfoNFv1wtvXYGhpdKQBv",
-	"9b8OQv3hl0093868TXf1gClA++VHuCUEgVTKubFKy1VajiEhnCQgxI+MjiqTcGWco4pUnpLhON4itK+0",
-	"lKikROQZ3rZOeJhjtBYDsszDGgv2DAt5pez5caDQaWplJLKzLFuPuinWa8y3HRlZI0271vQoHw19JzYV",
-	"X+xj0TUQ3sxf6IkJ9pFDAx7N/fuTd29tcsvAky772wXVR95Dwng62i7w4mADTAIXCXiMdwyK3ayMPMOE",
-	"GtM31vWExlh4hWiRZVav6fRFfcKkjZpTHRPMMjzPoKFDfKatZn7DQqlHSrVSZqb2vv4KgU53MVPbmcNn",
-	"3UzCKNffN4rHId47+N49zpLjzbUG6XjL8o+ma9gLgDQuCaOb6iphNipIrjRd37Y+cJzclsdKYzWcay8U",
-	"pEwXd2LUOClKBiJCdzrtxFXiQZn4rn5jOjtO50uIFaS6TDbu0C6Dt7ofEXWhvAKevx5nbQSx+w4LsWE8",
-	"vVrhPcqLCs51XyPzjT0kPIXN0Lef9R7RNVZT/3pw81WDiFFSNA2IoRt9FhAkjSSYavbLCkvd7UG0kVTH",
-	"6TJwbutOBh7elQfcoWMkJRC6zoSKlrzcttOfqji1x1E0B3X+eVBhMrXTsMZ+DxQ2+52qPiULs5aReKhU",
-	"w7d3pmOLzhnkamO1lMGyIYhJjiDpt5ci2J/4V80UxKYtxx6BxXlBMnlNwwp0dKV6eYT0lMi/Xzbollf/",
-	"dtvej5UB1b7TBvJDMXd70v/CSGP713kPTFw7lQFAmNz01lS2v9HtWmZ5AftDlBhUML6BfU5aYd2mGkaT",
-	"e+dh/86BcEB/2A5P/QeSrhOUWXw8lEzq7vFIgWEPwIP6y56EB58t640X/IIxfcoezq6QbW+5I/lwfYs9",
-	"m++PZ+17xF8B05ifI234O0ysm7ZzwKrGl5YzES5jTzfD8NP5tC6TanK0BanbZMgVULTS5ZhIgbulsC1l",
-	"FMICPx0ZyNGTDKf9ltgj29BQOsgvK4bYxjbH04V/QkLeH8WtgGu36mZw6w1h8aMYXySdSHLXAsiqy+6I",
-	"7hpVt4oAkPY5TG4VaU/PU25IHAuL+hmnD4Q2mO/V8cvtq5YRV7e1BlbdnA9wqfJD+VNNKd3lSSnYTK7J",
-	"NdHvr8nV6++wTFYHZJyvgaPGxkzn0IITub1RgLJ6DzAPJq1RdPnu2kTLTl2zR70p80L5+ZWUeX/oT9dH",
-	"6wEjPikqi2cno44sKaQnhKI5ZxsB/JXyiOjStRZI2BrQgrM1wlSfoCPGyZJQ3QaTw6IQXpPLhLFbAlUn",
-	"SutsfXbzV5SUE+XF6H6OhC7Y7spsqa5u0bzGdGv7vQhUUF0LQ8uOMnGZZ4BRjuUKESoZUq/YBgRqeRlJ",
-	"wFY92bVd5jhZwcmz07MojgqeWXCJi9lss9mcYv34lPHlzL4rZj9dX71+c/Nav1M549E7s0t0Zdbj+WAX",
-	"0d25VmA5UJyT6CL6/vTs9HtTPrfSZDPDOZndnav/nJg8BvXrEkL9BmzIFSdSIGxKcbTiMhCosiH1j98J",
-	"xFkGwtSGSmSfKV2gAKNdW24c+9hW1ROJbCYGYhwRgWw2zCm6logVMiN3IDSUDTNZSlGfK9dyii6r56Zf",
-	"KkU4XRNKhORYMo4ESBFrbxujFDSz6+agsZ0PwR3wrd1sVeAqmCZ2JSj08Os0uoiUCHQNAUXUaEf67Oys",
-	"oxXpuBaktTaMgT6kP5ZdO1ymRfh75QK9pqZxJJyprTekd1wKDeFgkCiHX3M3XgoleR1bfYqj+xM/lbN8",
-	"ossijJKow+1Kq+GylaKR6CDkX1m6PTjMjA5/rCsOyQt43EHY+cEnt/kcAZT9bI8tZP00RRG+i1ZjKjbA",
-	"Ec4OhF2dvYM9jVA2tdoHuY9xQHzMHqqbJR6NEMnA+Eh1Enivmc0jAf+Cj5buN9WQWfOWi8dPO8h8vivD",
-	"DsUmZvF1UD6BTTxIWj3jSeFdiXNlx0wob7z+UVNLm6TcjYOYBIppsg1AzI690Ek36qlIWG6uFRCyT9xc",
-	"uZswphA2fh+wI4sa14RrOjxdpkpZljeJDMfThhN93lghylpNIZqfPbjchsdW8v87yBKN4wRG/ZqXgLg4",
-	"+w0h5D3gPTGywzlJ2cItd75SHeQf89RnnqdD/Rtgvt8WrnW90aH4z623i/1m9gz9pH5k3aqQqvNq8VQK",
-	"iXtfaF6aMCkrN1KGptaF7qqHGFHY6AZjhAsf5R5CdrG+YmK8bjSpRW/9tIJvkcWbaWlHZvNAKlaAFnS7",
-	"GoNCBPdEaPvedOGw2TmaUg6p/IctzD07qrdhJtUOuIGJbpOnIzpznNwiyRAZSdu78oyzTZ8w83J+uu3q",
-	"1/7Ab9i+aHauOEY8wAeicnUOY3wMMdtf124++xZl006TkyM7ALXuIhN7ARTVb6Kb3hax8ebd8OQuA/vJ",
-	"kt80B+9UKU3NwrWgfbt5YWE8XPw2GbhxRErkqlZ+Z2LATvGYxF0bg8Kl9XOhw7m1TM1nz9GKFVzE6NkL",
-	"XSK2G4o1wuK6nvr6LUqL3aLJI4uLQLnZtxWerBHrU6hz1zhoujWzB588OwOWl6bu5wmW8u5FjMeNWtod",
-	"eBbZK0SZXBG6RJAJnQQtWZGYa+EObJb1QH7m1Sq0RX4adQqTgP/gMr6sqpg4GqT41DGOhaU9mMNId6Fe",
-	"6f7nZcS/yVz7eJbjsVxlF7cheaf84BtH8856J0T0zza1qmLgaRDYd/xgB43FzJfBMZ7qrtIBg71LhweM",
-	"9m/gHTDcv4t7wPCd258nDjRXjcunP6Ypse4orvxpZCgqQHDK4LdVPQ0l3Mw/USaHQM/PfnAr+owzcge2",
-	"Y355N5c7jbPFQEQgc0+ZjJEgNAFtYzba9W90nfacK33ovzzHye0FKqgTr8T0LtxgIqvUhQ0W6EtBwLRH",
-	"+OEMCUgYTc3dADazwNR9NONva3YHrjX8eJO1dh/7sU9B1dJ1KMAASidVmJplDd/SyrB3rwuJt2Pop8Wu",
-	"iDvOhqYC48GZ9ijHQw4a+3Nsm4bwGXaG9f2UJ8S7oDIc0WlcZHkQNE2QOFJf5dFPlCanD7NBU1Hk3/Kp",
-	"RRdGHHRdyz70M9gTqBPQg73o/LH7mElnQIonk80A+8O/mn3A+N+iZVNWswxfe3Up+4DRt4SmwxfDUjiG",
-	"sV51RpnaXmIUkCUjFy/XVPidQH6p7uEks+mZ3i57TQN+c0fmVHFw/1qOI4vNxv0Ch0evzbnWAqeeJP3r",
-	"J0W0Ff7NUkpb1MOysYNOSCgbrBbnDmB2Zl6ePdhelY+z+uUFbce7FDZXfq/6kXl2yyOERGtlvsdWt969",
-	"DhPSzKdGSgdsqnsbvGuDlaQYRzZmbIBcagXQnXlxXinvdGAuJzkalC/FrTVoqiJryXTJwUDYmoLnEHD9",
-	"dtph2L5jQrq+4BPJ22bb8UGcc3h/cLhgVDDRZO/AZzSjgGxx4hqoPk1ULjIAaSVlpy15udzrlL/sWHm8",
-	"AFI81L69yYrlMUzLKQ206qLwyVOtlo2sY006bQJ2SCzLp71KSw+NZunxtViW1wyijF6Vl2a42pideNKP",
-	"ei5n5j1Z2R8rlmSWbW/W1HlDYVXYg6XREaNpAHVghpg+VjQa0L3uSJgbZhwywAIGxIrem5F7B4v+T+FI",
-	"g8Kc8bnbrzz+MOkTmdKuxIRZNRM8jWeG4FLJoC4M6hKf/+cwHfzXJwp9lv6TUVXPlpo9yMGlWE9KnZHf",
-	"Qi3WZHkjupK105x8r0dMSKVl65yp7SJud9Kf2KdHBgpKXIVPd1rne1OrPEk4oey1dOTMKtN6aOo6LG4g",
-	"NxRBw2qw9NjZg/pPj7QwlppF3zgpYb7+Fc1LAzx7CzKbs3SrL2QXhwFnHNlmIaECqgMB7Ktzy9lvhlve",
-	"m9v3y5vrte/k9Z4ywYdJuMnreNHmeNyUTSkmA/BNWV88GYx/WTHlnZo2HohQ01jBtYLY6kuxUrZ3NbT9",
-	"beb3T7E81rjqmqbCNm6w79TrsdHcXoXOqGV/LG7Fqd/mYMkQo2jD+C2hS5clknO25HgttJjQ7TwuvPtq",
-	"y04TapsrfAcoA3wLaYwyHWKgqcv8UG8iLNDGXknU0Ii6kYXXyHQKPm90fv1KwcKScswyPBR9J0p47k0v",
-	"hehLXvsoTA7TZExXdkaa2lArRD0bq11y6ZF7G2q6C9M0JFl12DqyoWY6S01tqBWiljzRh6BhqkWPnT2Y",
-	"3oqdhfIWceMsDvPdI7jdU6PA5kCp/Zg0aB1a1C2JTOO3WpL7k5jH1c03+yVR2FQqYrfhEAKaNnSWpzHM",
-	"g532IoXukaVDw0VKlLu2QQJvlYLa6E5Vp+gScX8Wnc8oTDN+25KqvDk9ZKgeiGymkRamn9uRDdXpSVWZ",
-	"p3FFHGByRsu/DBnrTFIBLm8roCynkDDh1mBhxeq3wvpGxc5XbqTlMNlWf7e3GBqCv47eTA1rerEA3QQR",
-	"Yamv9bD90pTECZ05mRCcTwFPI4D4t9n+6Sgaf9bo3dqSaKsH7RVzOIYor3rJfp3mbF4r2wmNQD1LGXNi",
-	"zhph+vZpjfBDxx3aSWX2UP3RE+D7SPGBqGcAH3uL+hqc/AHfllFB02Z0OA/3I6aZHeOatP76SYGmDBLZ",
-	"NBngdw7IpiHoTAPDLiR4nYitq1AONJrDgpm4hI1F4GZ22WnVGrXKrlErsT9WbRvLn9zu/Z+Mhvd+Yf6d",
-	"R+WvZUar95s53nr89Pi/AQAA//8=",
+	"7D37b9s4mv8KoVtg9qHESaft7aQ/LLKZ7l52Z9qiaTGHG/QKWvpscyOTKknF8QX53w98SZRMvRzL7Rzu",
+	"cItpLEokP37vFx+ihK1zRoFKEV08RDnmeA0SuP4LL4HK6x/fqR/V34RGF1GO5SqKI4rXEF24IVEccfhS",
+	"EA5pdCF5AXEkkhWssXptje9/ArqUq+ji5fM4WhPq/jyP1eckcPXh//4Vn/zP2ckPn08+/el3URzJba5m",
+	"EJITuoweH2Mz2YdtDuWKUhAJJ7kkTH3hLc22SA8SiC2QXBGB1FdOo9is/UsBfFstXs/gr/R3HBbRRfRv",
+	"swoqM/NUzC7d5GYpOfnAboH2QKccdSQACUGWdN1/at6446wsyUjvqtyYY66oC5M421R4ZIa3YZJ5GnUs",
+	"NLi0P7YtrRASeB+07KBjgUtPd5MVyxHUZ99qB1v50VbYfR9aDdA7wtkATK8NPA6kvCkHY5f3ThusvCGH",
+	"wrNbQtM68BpzqgHjDiYjayI7v6lH1D6awgIXmYwuzs/OYjUFWRfr6OKF/otQ89d5ORuhEpbA9XTqmyLH",
+	"CXROWY5q28uzF8HNUJb2fJilY7/JFgsB3RAyQ8Ig8gF0fmb+z4PSWRBKjM4Z5imhy25i8ccdh1a+tFDI",
+	"O8ylIQ5AanFtRPGlFfpnZ6H5OMugGwZmxHF2LyBR++1ajh3SuZ4ureXGvq+nY7yNI12ihGXFmr5CGGWA",
+	"FQqg1TZfAUWy4FTog2A8BY4wZwVN2w5EzdF2Jt8/q4Hn5C8KQG28SUgsu4lPj2ib6zx8/rJfZ5PHVNgK",
+	"uiCUiBWknUJVSljnUp0ClghzQBSIXAFHOWd3kCLKOMJzTFNG3V88WZE7aD2nauIwn1ngTEC54jljGWCD",
+	"RYXo00zMiGMAUFE0iJxRAdpgecfZPAO9roRRqUSlMmPyPCMJVhCd5WbEn/4lFHgfBlKR+66esUk59pOv",
+	"NI0kLAVEBBISzzOI9W8pSEwyzccMId3hrACEaWpeKTicGpw306nVXL671paDXn+aEjUbzt5xlgOXRO3W",
+	"nlDu/fQQJRywhPRS73vB+BrL6CJKsYQTSdawC8I4gvuccBBjXiGpGrvzc4aF/CjGzW5QJvCxnMOC3Acf",
+	"cbhjt2OmefRR8Ve1fDtxOU3sQe5T+T6b/wsSqaZ0x3FN80KOPBML4Gv6I96KAOudC6ASrQFTgShDYJhr",
+	"KeW/f/myWw2qgNjkf3Wy6gaK/kbX1n8iYuzOiYR1/R+dBrZD+cdyFZhzvN09P/21rrX+rICTjlytM9ZH",
+	"rdO9UD/TmxXbUMRoohWXbsCbT1QehfDGkgRyeZ0ClURuR26sMPSKDfPJ8RKQWCnrg8jT6IIWWdZkah+U",
+	"2gUbtCB0CTznRNscTeV2DHqpNQQ3tnRMegSTc36CEHPwTcrgcw4aijh7PZ7xVS9fC1GM5LOUsyzb752/",
+	"boN7qRu3oRErwFzOAcsDsPcuVi2AJjBmDg4Z4JGyYjTfN/p+cM2iEDnQFNKPVJJsl4IVBWhfBtLceYE5",
+	"WjMOSgOjSP2/fpYyEK8QkWgJUjPvCkFQoT6sKI4qHjBsuUrNy5RWWy3ZY/Pml8Feyji6Ay6I0XMGSETP",
+	"/db0mlhHqZWZHiZXc3iLb6Xz6UWI5iY78kPxaYmzEFSDosWNb93IB3sSQJVM/jVKFDwSyXgUR7d/FieU",
+	"pXCyZpSYn1ZM+GpFdd6XpR/2kCywny20ULi1fdsevQkzgBAuVVa0ey8Iy8oNvYde5cMgqFItGNcSb7Ni",
+	"mdLMqWBZSCAHIDbke6VDeDgcG6Cy40KguVrhLAO6hLFA8d97uq7fWHD1df9bwfUbh/jk1ss4WdVhCHTo",
+	"/3F0f7JkJ9a6/QAUU2n3V+50HwSeVG03y5qc41Zw2FNlvzL62lhdfdnO3PSzN23KSo/ySDrfdWxehAV0",
+	"wugiI4nsA5rT46/ceP1uYWOwOMveLqKLX3sAb8Y/fmrq7m+N11QZ44jQO6CS8a3xHGm/BOOQGhb2CmHD",
+	"2EpVhWvfBaNwqpaUcpbnxoyqT3FtP0vAuqQ26k3KJNKuFuN1KumXUPnyeRSyW+0EY+jdvvIesHXg1Ff2",
+	"y2pb7d74j9dog5VuJi8Qy1LgMYKcJavPeAU4RYwjpjb+2YtUHUh17xPC3ohWjFsQLuTNliZm6qBYMqeH",
+	"qXfajYMeroAe0l64JTQdzkj+SWh6oz26AfVNHWcFhad6ljCX2fZGwycA1DAcCUXqvYuKVhAHoXSCLGMb",
+	"ESOrG1C498mOQ57hBJSpHaOMCCnQimUpwmhN7mXBwQU5NMLKDTtF9lQ3K5IpmqKKJD2sLF2xcaS0bQWL",
+	"FqOM3ZHUMNZd66fNOraugjpIPl7/6MdidCQN3RZzOBFbIWEdpJm9bQ+PB+8aIk2asVsppXihv2Ywr8av",
+	"K27WIYSOIC2NsJvUQrmqJMkIJ+WdSwEKuxf1obc9Z2nbo5ylLU8E8DvS+skN47cZw+GXmyqQnr62TP8D",
+	"dhHejLHbbRB6pQW/n5t3FOMc7UT61yYgB95cfrhBhQCO/vHLh1fqXxkIgTZErlghDd3ewhYJgNTIawp3",
+	"wFEGC/NUa0ynfQ6JxqTFeg7c8YUc+JoIRfDIvXIaxX0np3bjzeEBpM+8eK0l8nv4UsBoksW+BT/Yl5Lg",
+	"HM9JZr2v3f74mhHmafcvzp/1aPel//LNrm0QCmnv+Dvrh/R6ncuttltXTEibnHNad+UG8jiCEYWAy9cP",
+	"1F2e/JeJ1X36ffXv088nn/7oPfrDX34XwrK8mGck+SdsO/xw3wmD4gqT1Q68uT+qGZ6d/PunhxcvHoMT",
+	"CLKkWInb3Qn+igW8fI5+z/EGfXz/0x9KSacpxr2HmCIYjemcqRFwLy/Uv+/JGp8Y/fDkPEblyceoRLMY",
+	"eWeko34KujECnKyQ9kGi+RZhRGGTEQqN4zl/9udenPFkbWdgtVsQV3RRitPKueehv39ecc0lUIG5i2ZN",
+	"vPaABt+B4gG9wrsaeTD9nrY/kOLqMpAY8/pnh6FXl2gOK2KjyFoI4DTlIAQItDHGnLb5tGGGzKEZ4y4O",
+	"T/jx/U8iZO3ZzA+2QDmHBXCwga1S59mVGw3thoMo1iF1+wMvwC5W7ULgNSBFec7kQnNYMG6C5drJTtT/",
+	"rP2M5ji5DenGIcz2lMugj3tXtXSeoVqSottJDXM88IUxv0rdO2So62u4yzwI9nvO6ns/kI/s5fcHcpF5",
+	"S5tc8/dRYH9n2Wtl0tFkNPOUIU8JUMUfNligNWBR8IbbphOPMjyHrCU5I2dchkj9BhMt6UqN08hCJsv5",
+	"1dNdN71n8erEmX5ENatzw0OA/BuBLH3NORvreDS5PGGLmykVkO9u/B83b98g+xQxjsoiizK1sXs77sOx",
+	"mz28I5qql/fBjIHB7xUkt2N1jDhKrNpV83I/ex4YuQYh8DI8uGcSIbEshB+SY7fKCsScqhFxtMAkM7lu",
+	"t6ThBmiNdajtlp+ultcBfXFUi6Su2fSp9Au7xMEsy2HUo9ZHr80rz892hfswY+FraK3lnkNn9ndr1445",
+	"KJNM2wM49eFLm3YbR+Dx7GGiwr0Q0KPa5Lc2xtscLVS6+YN0A0P2U7lmicwGh9bMstxLcZWy69bkgaft",
+	"iC5LmI/Rm9h6jWlI32SIFxQRijASK8iyoDLMFosQI7+0aZ2abyt1eLPCskqqWuMt0m+2uFLuZT/c9Kg2",
+	"UNy403JMLsdCaK62wUQaRjfPWHJrf2swv1AGwt85phLSd6X/5riJCHlt3h4xWI0NAWgnqHasiKKJ0QDQ",
+	"MYq4GDm+CFJ+IMmuvp5yoiDEqJA4y64qWhmVaGC1gd3MR2V9kmTl3B7GsFO0ZpQggXDY2bgGuWKpj99r",
+	"TMkCWpJnHEHVF/A3xhFG797eXP9nB4Fb2qgLwx4rtgFsu1q7jrjUF8pPd4B8n9TufZWEwxqQA9weB8sn",
+	"X+P7jwICHokzmy1dUF1MZgyX9rToXfbu1zlNnXzuCVmH1hm5qzJoFAoVAtLPRR6Vnw8ifCFgSDykL5mv",
+	"THl38LVf9vHBP0a3gT583se83w+pe9K13ltglBEQ/7xPO2ogrul/sIKLWiGMMj4a4dAcSYZ+OEMp3gqT",
+	"FKa2L1BOKIVUPWzmAL5Cz56bPIMNEVBL7392/vKsL7+/RgiuVrJZCLhvkUAvddR3/zMpM+GIcJVJQaCW",
+	"1BkqLGoEkxjSY5VOpXDxFcIUwX2ekYRIlKwYSaDFz9eJkpO7dWr8fH+/jv+ZvWoXSEOujFrz4WoYassI",
+	"bbTK8hi3v1vIZdi80SXKQelReRMCTByP4uCtwXmF5epj7ZlIan0oYUVmXF1zQGp8mXpV+uk3WPTD2dZj",
+	"a2h0pQC81f86CPaHXzb1fDvzNs3VA6YA7Zcf4ZYQBFLJ58YKLVdpOQaFcJKAED8yOqpMwpVxjipSeUqG",
+	"43iN0L7SUqKSEpFneNs64WHCaC0KZJmHNRbsGRbySunz40Ch09RKT2RnWbYedVOs15hvOzKyRqp2relR",
+	"/jH0RWwquthHo2sceDN/occn2IcODXg09+9P3r21yTUDj7vsrxdUH3kPCePpaL3A84MNUAmcJ+Ax3lEo",
+	"drMy8gwTalTfWNcTGmXhFaJFllm5ptMXdYRJKzWn2ieYZXieQUOG+ERbzfyGhVKPlGilzEztff0VAp3u",
+	"Yqa2M4dj3UzCKNPfV4rHHbwX+N4NZ8nx6loDdbxl+aHp2ukFQBqXiNGNdRUzG+UkV5Kub1sfOE5uy7DS",
+	"WAnnWh8FMdP5nRg1RorigYjQnU47cZV4UCa+q9+Yzo7T+RJiBakuk407pMvgre6HRF1HXgHPX4/TNoKn",
+	"+w4LsWE8vVrhPcqLCs51XyPzjT04PIXN0Lef9YboGqupfz24+apBxCgumgbY0I2OBQRRIwmmmv2ywlJ3",
+	"exBtKNURXQbObd3JwOBdGeAOhZEUQ+iKCRUteblt0Z+qOLXHUDSBOj8eVJhM7TQssd8Dhc1+UdWnZGHW",
+	"MhIPlWr49s50bNE5g1xtrJYyWDYEMckRJP32UgT7E/+qmYKnacuxR5zivCCZvKZhATq6Ur0MIT3F8++X",
+	"Dbrl1b/dtvdjZUC177Rx+CGfu430vzDc2P513gMT105lABAmV701lu2vdLuWWZ7D/hAlBhWMb2CfSCus",
+	"20TDaHTvDPbvBIQD8sN2eOoPSLpOUGbx8VA0qZvHIxmGDYAH5ZeNhAefLeuNF/yCMR1lD2dXyLa3XEg+",
+	"XN9iY/P9/qx9Q/wVMI36OVKHv8PEmmk7AVY1vtSciXAZe7oZhp/Op2WZVJOjLUjdJkOugKKVLsdECtwt",
+	"hW0poxBm+OlIR46eZDjut/ge2YaG0kF+WTHENrY5ni78ExLyfi9uBVy7VTeDW2/oFD+K8UXSiSR3LYCs",
+	"OgCP6K5RdasIAGmfYHIrS3t6nnKD41hY1GOcPhDaYL5Xxy+3r1pGXF3XGlh1cz7ApMoPZU81uXSXJaVg",
+	"M7kk10i/vyRXr7/DMlkdkHC+xhk1NmY6hxacyO2NApSVe4B5MGmNost318ZbduqaPepNmRfKz6+kzPtd",
+	"f7o+Wg8Y8UlRaTw7GXVkSSE9IRTNOdsI4K+URUSXrrVAwtaAFpytEaY6go4YJ0tCdRtMDotCeE0uE8Zu",
+	"CVSdKK2x9dnNX2FSTpQVo/s5Erpguyuzpbq6RfMa063t9yJQQXUtDC07ysRlngFGOZYrRKhkSL1iGxCo",
+	"5WUkAVv1ZNd2meNkBSfPTs+iOCp4ZsElLmazzWZzivXjU8aXM/uumP10ffX6zc1r/U5ljEfvzC7RlVmP",
+	"Z4NdRHfnWoDlQHFOoovo+9Oz0+9N+dxKo80M52R2d67+c2LyGNSvSwj1G7AuV5xIgbApxdGCy0CgyobU",
+	"P34nEGcZCFMbKpF9pmSBAow2bbkx7GNbVU8kspkYiHFEBLLZMKfoWiJWyIzcgdBQNsRkMUV9rlzLKbqs",
+	"npt+qRThdE0oEZJjyTgSIEWsrW2MUtDErpuDxnY+BHfAt3azVYGrYBrZFaPQw6/T6CJSLNA1BBRRox3p",
+	"s7Ozjlak41qQ1towBvqQ/lh27XCZFuHvlQv0mprGkXCqtt6Q3nHJNISDQaIMfk3deCkU53Vk9SmO7k/8",
+	"VM7yiS6LMEKiDrcrLYbLVoqGo4OQf2Xp9uAwMzL8sS44JC/gcefAzg8+uc3nCBzZzzZsIevRFIX4zluN",
+	"qdgARzg70Onq7B3sSYSyqdU+h/sYB9jH7KG69eLRMJEMjI1UR4H3mtg8FPAvH2npflMNmTVv4Hj8tHOY",
+	"z3d52KHIxCy+DsonkIkHSStnPC68y3Gu7JgJ+Y3XP2pqbpOUu3EQk0AxTbYBiNmxFzrpRj0VCcvNtQJC",
+	"9rGbK3dLxxTMxu8DdmRW45pwTXdOl6kSluUtJ8PPacOJjjdWB2W1phDOzx5cbsNjK/r/HWR5jOMYRv0K",
+	"mgC7OPsNHch7wHueyA7lJGULt9zZSnWQf8xTn3ieDvVvgPh+W2et640ORX9uvV3kN7Mx9JN6yLpVIFXx",
+	"avFUDIl7X2hemjApKTdShqaWhe6qhxhR2OgGY4QL/8i9A9k99RUT42WjSS1666cVfIsk3kxLOzKZB1Kx",
+	"Arig29WYI0RwT4TW700XDpudozHlkMJ/2MLcs6NaG2ZSbYAbmOg2edqjM8fJLZIMkZG4vcvPONv0MTMv",
+	"56dbr37tD/yG9Ytm54pj+AN8ICpT5zDKxxC1/XXt5rNvkTftNDk5sgFQ6y4ysRVAUf0muul1Eetv3nVP",
+	"7hKwnyz5TVPwTpXS1CRcc9q3qxcWxsPZb5OAGyFSIle18jvjA3aCxyTuWh8ULrWfC+3OrWVqPnuOVqzg",
+	"IkbPXugSsV1XrGEW1/XU12+RW+wWTR6ZXQTKzb4t92QNWZ+CnbvKQdOsmT346NnpsLw0dT9P0JR3L2I8",
+	"rtfS7sDTyF4hyuSK0CWCTOgkaMmKxFwLd2C1rAfyM69Woc3z06hTmAT8B+fxZVXFxN4gRaeOcCwsbWAO",
+	"I92FeqX7n5ce/yZx7WNZjj/lKru47ZB3yg++8WPeWe+EB/2zTa2qCHiaA+wLP9hBY0/my2AfT3VX6YDB",
+	"3qXDA0b7N/AOGO7fEz5g+M7tzxM7mqvG5dOHacpTdxhX/jTSFRVAOKXw26qehhBu5p8olUOg52c/uBV9",
+	"xhm5A9sxv7yby0XjbDEQEcjcUyZjJAhNQOuYjXb9G12nPedKHvovz3Fye4EK6tgrMb0LN5jIKnVhgwX6",
+	"UhAw7RF+OEMCEkZTczeAzSwwdR9N/9ua3YFrDT9eZa3dFX/sKKhaunYFGEDppApTs6zhW2oZ9l54IfF2",
+	"DP606BVxR2xoKjAenGiPEh5y0NifYtskhE+wM6zvpzwh3gWVYY9O4yLLgxzTBIkj9VUePaI0OX6YDZqK",
+	"Iv+WT826MOKg61r2wZ/BlkAdgR7sReeP3WEmnQEpnow2A/QP/2r2AeN/i5pNWc0yfO3VpewDRt8Smg5f",
+	"DEvhGMp61Rllan2JUUAWjZy/XGPhdwL5pbqH48ymZ3o77zUN+M0dmVP5wf1rOY7MNhv3Cxz+eG3OtWY4",
+	"9STpXz8ppK3O3yyl1EW9UzZ60AkJZYPV/NyBk52Zl2cPtlfl46x+eUFbeJfC5srvVT8yz255BJdorcz3",
+	"2OLWu9dhQpz51EjpgE11b4N3bbDiFOPQxowNoEutALozL84r5Z0OzOUkR4Pypbi1Ck1VZC2ZLjkYCFtT",
+	"8BwCrt9OOwzbd0xI1xd8In7bbDs+iHIObw8OZ4wKJhrtHfiMZBSQLU5cA9WnssoqTD17qDUIerTF/O05",
+	"bk+JNNem+hbDzWe/tXCzy3s7ZMS5qTMtMgBpBWun6XG53CsppGxwejx/YzzUHLrJiuUxLJEp9fnqXvnJ",
+	"M/OWjSR1jTpt8niI69PHvUqpG+r81ONrrk+vd0jp7CzvWHGlVDvuxx/1XM4qeLJueCzXo1m2vYhVp5mF",
+	"NaeeUxrtYJwGUAcmiOldi6MB3Wu9hqlhxiEDLGCAa/G9Gbm3b/H/1BlpUJiQsLsszaMPk22TKWWMGK+8",
+	"JoKn0cyQs1Q8qOsEdUXY/1OYjhXpAFSfYfjko6on180e5ODKvSdlWslvoXRvsjQjXfjcqU6+1yMmxNKy",
+	"09LUehG3O+nXyvXIQP2RKwjrzgJ+b0rbJ/E+la25jpyIZzpVTV22xw3khh7QsJI9PXb2oP7Twy2MpmaP",
+	"bxyXMF//iuqlAZ69NJvNWbrV9/eLw4AzjmxvmZAv4kAA++rUcvaboZb3oNPkTDsn43lIvZvNra9qEmry",
+	"GqS0GR43ZQ+TyQB8U5ajTwbjX1ZMWaem6wsi1PThcJ1DtvoOtZTtXTxvf5v57XYsjTVuRqepsH0+7Dv1",
+	"8n00tzfnM2rJH4tbcep3xVgyxCjaMH5L6NIlFeWcLTleC80mdPeXC+9647IxidrmCt8BygDfQhqjTLsY",
+	"aOoShdSbCAu0sTdYNSSi7nvi9b2dgs4bjYK/km+5xByzDO+IvhMlPPfGl0L05Tp+FCblbTKiKxtpTa2o",
+	"FaKevNfOufTIvRU13bRrGpSsGrIdWVEzjcimVtQKUcu16TugYaJFj509mFacnX0V7MGN0zjMd49gdk99",
+	"BDZlTu3HZM1r16LuYGX6BNZqIp5EPC4E1WyvRWFTiYjd/lQIaNqQWZ7EMA92utEUuqWadg0XKVHm2gYJ",
+	"vFUCaqMbm52iS8T9WXT6qzB3N9gOZuVF+yFF9UBoMw23MO3/jqyoTo+qSj2NK+QAk2Jc/mXQWCceC3Bp",
+	"fgFhOQWHCXeSCwtWv3PaN8p2vnLfNXeSbeWae7OhIefX0cqroU0vFqB7ZiIs9S0wtr2e4jihmJNxwfkY",
+	"8DQEiH+b3cKOIvFnjVa/LXnZetBePodjsPKq9fDX6eXndT6eUAnUs5Q+J+a0EaYvK9cHfmi/QzuqzB6q",
+	"P3ocfB8pPhD2DKBjb1Ffg5I/4NvSK2i60g6n4f6DaSZTuZ6+v35SoCmdRDarCvidA7LpHzvTwLALCd4+",
+	"Y8twlAGN5rBgxi9hfRG4mYx4WnXSrZKx1Ersj1WXz/Int3v/JyPhvV+Yf0VW+WuZAO39ZsJbj58e/zcA",
+	"AP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
