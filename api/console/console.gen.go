@@ -810,6 +810,9 @@ type ClusterIDParam = string
 // ClusterSlugParam defines model for clusterSlugParam.
 type ClusterSlugParam = string
 
+// EnvironmentIDParam defines model for environmentIDParam.
+type EnvironmentIDParam = string
+
 // EnvironmentParam defines model for environmentParam.
 type EnvironmentParam = string
 
@@ -957,6 +960,9 @@ type RenewCredentialJSONRequestBody = RenewRequest
 // PostFindingsJSONRequestBody defines body for PostFindings for application/json ContentType.
 type PostFindingsJSONRequestBody = FindingsRequest
 
+// UpdateEnvironmentJSONRequestBody defines body for UpdateEnvironment for application/json ContentType.
+type UpdateEnvironmentJSONRequestBody = EnvironmentInput
+
 // CreateRoleJSONRequestBody defines body for CreateRole for application/json ContentType.
 type CreateRoleJSONRequestBody = RoleInput
 
@@ -1055,6 +1061,9 @@ type ServerInterface interface {
 	// PostFindings Post the findings of a self-check
 	// (POST /api/v1/enroll/findings)
 	PostFindings(w http.ResponseWriter, r *http.Request)
+	// UpdateEnvironment Rename an environment
+	// (PATCH /api/v1/environments/{environmentID})
+	UpdateEnvironment(w http.ResponseWriter, r *http.Request, environmentID EnvironmentIDParam)
 	// ListAgents List agents
 	// (GET /api/v1/fleet/agents)
 	ListAgents(w http.ResponseWriter, r *http.Request, params ListAgentsParams)
@@ -1980,6 +1989,32 @@ func (siw *ServerInterfaceWrapper) PostFindings(w http.ResponseWriter, r *http.R
 	handler.ServeHTTP(w, r)
 }
 
+// UpdateEnvironment operation middleware
+func (siw *ServerInterfaceWrapper) UpdateEnvironment(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "environmentID" -------------
+	var environmentID EnvironmentIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "environmentID", r.PathValue("environmentID"), &environmentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "environmentID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.UpdateEnvironment(w, r, environmentID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListAgents operation middleware
 func (siw *ServerInterfaceWrapper) ListAgents(w http.ResponseWriter, r *http.Request) {
 
@@ -2692,6 +2727,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/clients/{clientID}", wrapper.UpdateClient)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clients/{clientID}/environments", wrapper.ListEnvironments)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/clients/{clientID}/environments", wrapper.CreateEnvironment)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/environments/{environmentID}", wrapper.UpdateEnvironment)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/users", wrapper.ListUsers)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/users", wrapper.CreateUser)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/users/{userID}", wrapper.GetUser)
@@ -3741,6 +3777,46 @@ func (response PostFindingsdefaultApplicationProblemPlusJSONResponse) VisitPostF
 	return err
 }
 
+type UpdateEnvironmentRequestObject struct {
+	EnvironmentID EnvironmentIDParam `json:"environmentID"`
+	Body          *UpdateEnvironmentJSONRequestBody
+}
+
+type UpdateEnvironmentResponseObject interface {
+	VisitUpdateEnvironmentResponse(w http.ResponseWriter) error
+}
+
+type UpdateEnvironment200JSONResponse Environment
+
+func (response UpdateEnvironment200JSONResponse) VisitUpdateEnvironmentResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateEnvironmentdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateEnvironmentdefaultApplicationProblemPlusJSONResponse) VisitUpdateEnvironmentResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListAgentsRequestObject struct {
 	Params ListAgentsParams
 }
@@ -4606,6 +4682,9 @@ type StrictServerInterface interface {
 	// PostFindings Post the findings of a self-check
 	// (POST /api/v1/enroll/findings)
 	PostFindings(ctx context.Context, request PostFindingsRequestObject) (PostFindingsResponseObject, error)
+	// UpdateEnvironment Rename an environment
+	// (PATCH /api/v1/environments/{environmentID})
+	UpdateEnvironment(ctx context.Context, request UpdateEnvironmentRequestObject) (UpdateEnvironmentResponseObject, error)
 	// ListAgents List agents
 	// (GET /api/v1/fleet/agents)
 	ListAgents(ctx context.Context, request ListAgentsRequestObject) (ListAgentsResponseObject, error)
@@ -5446,6 +5525,39 @@ func (sh *strictHandler) PostFindings(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// UpdateEnvironment operation middleware
+func (sh *strictHandler) UpdateEnvironment(w http.ResponseWriter, r *http.Request, environmentID EnvironmentIDParam) {
+	var request UpdateEnvironmentRequestObject
+
+	request.EnvironmentID = environmentID
+
+	var body UpdateEnvironmentJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateEnvironment(ctx, request.(UpdateEnvironmentRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateEnvironment")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(UpdateEnvironmentResponseObject); ok {
+		if err := validResponse.VisitUpdateEnvironmentResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListAgents operation middleware
 func (sh *strictHandler) ListAgents(w http.ResponseWriter, r *http.Request, params ListAgentsParams) {
 	var request ListAgentsRequestObject
@@ -6029,130 +6141,131 @@ func (sh *strictHandler) UnassignRole(w http.ResponseWriter, r *http.Request, us
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7D17b9w2nl+FmFug+5A9Tpr0ts4fC9fN9rzbNkGcoIcrcgEt/WaGaw2pkJQnc4aB+zT3we6THPgUpaFe",
-	"49EkvQdu0XhEieTv/eKP97OUrQtGgUoxO7+fFZjjNUjg+i+8BCqvvn+tflR/Ezo7nxVYrmbJjOI1zM7d",
-	"kFky4/CxJByy2bnkJSQzka5gjdVra/zpR6BLuZqdf/Msma0JdX8+SdTnJHD14X//FZ/8x9nJtx9O3v/p",
-	"d7NkJreFmkFITuhy9vCQmMnebgvwK8pApJwUkjD1hVc03yI9SCC2QHJFBFJfOZ0lZu0fS+DbavF6hnCl",
-	"v+OwmJ3P/mleQWVunor5hZvcLKUgb9kt0B7o+FFHApAQZEnX/VgLxh1nZWlOelflxhxzRV2UxNmmoiMz",
-	"vI2SzNNZx0KjS/tj29JKIYH3QcsOOha49HTXebkcwX32rXaw+Y+2wu7r2GqA3hHONAUPxmDwTtt6giGH",
-	"wuUtoVkdjY051YBxm8/JmsjOb+oRtY9msMBlLmfnT87OEjUFWZfr2flz/Reh5q8nfjZCJSyB6+nUN0WB",
-	"U+ic0o9q28vT59HNUJb1fJhlY7/JFgsB3RAyQ+IgCgH05Mz8XwClsyiUGL1hmGeELrvZNhx3HM792MIh",
-	"rzGXhjkAqcW1McXHVuifncXm4yyHbhiYEcfZvYBU7bdrOXZI53q6LINr+76ejvE2iXSBUpaXa/oCYZQD",
-	"ViSAVttiBRTJklOhEcF4BhxhzkqatSFEzdGGk6+f1sBz8hcFoDbZJCSW3cynR7TN9SSOf9lvF8ljGkV6",
-	"suvaViOqQo8SiFCjLPTGWxGwA5Uu8riiQuI8f+uXoVdV0gWhRKwg61SnUsK6kIo2sESYA6JA5Ao4Kji7",
-	"gwxRxhG+wTRj1P3F0xW5g1bqqSaOS78FzgV4ON4wlgM2tF2KPpvEjDgGWpWcAVEwKkC7Kq85u8lBrytl",
-	"VCoFrhyYoshJihVE54UZ8ad/CAXe+4HIc9/VMzb52X7yhebclGWADOXc5JDo3zKQmORauhr2vsN5CQjT",
-	"zLxScjg1nGimU6u5eH2lSUWvP8uImg3nrzkrgEuidmsxVAQ/3c9SDlhCdqH3vWB8jeXsfJZhCSeSrGEX",
-	"hMkMPhWEgxjzCsnU2J2fcyzkOzFudkMykY8VHBbkU/QRhzt2O2aah5AUf1XLtxP7aZIAcu/9++zmH5BK",
-	"NaVDxxUtSjkSJxbAV/R7vBURhXAjgEq0BkwFogyBEfne9vj6m2+6jbMKiE2pXGerbqDob3Rt/Ucixu6c",
-	"SFjX/9HpWjuSf/CrwJzj7S7+9Ne61vqTAk42crXOTR+1TvdCHafXK7ahiNFUK49uwJtPVLGE+MbSFAp5",
-	"lQGVRG5Hbqw0/IqN8CnwEpBYKZ+IyNPZOS3zvCnU3ipjEDZoQegSeMGJ9oSaJvcY8lJriG5s6YT0CCHn",
-	"IgQx4WCdyTewVprRyIj65q6k90jRBgvEzVAFHPoCbZSKJRIV5U2u9KNQ0jzjrCggQyWVJFdPgXKW5wJh",
-	"ChuF4mHCLnR0o2vnoDGM85fjhXL18pUQ5UgdoLez3zvfbaN7CZzoFkwtCFXWb0QkKvITkC9O0hWkt8bq",
-	"UShhQkKGlJpJ0GYFHBBGgtBlDibioFCFxS1kaMFMtGGI3PmrWceu2ElmK8Bc3gCWB9COXZpOAE1hzByO",
-	"OjNHS02jROTlEjFtI8oVpohIgZRMKqnyLDYrkq5CKs9eWCjTO6CS8a3mDEv2p7EVcMgBj1T2HArGJWTX",
-	"W5r2YeVNOHYfpW9c0CjERSkKoBlk7xQ/x+nPEJRWzQvM0ZpxMJBU/6+fZQzECwXEJUituSsOtIJCSZTh",
-	"0sGv6pfVdndNv1gmyEimaF9hVONIcQPyr0ZRpZyHXHkcFSwC48H8MjjqnczugAtirOcBdlYQzq2LhMQF",
-	"3q0lFsigao5g8a3aY3rDROuoiHiQTOI8BtWoweLGt27krcUEUGXp/TpLFTxSyfgsmd3+WZxQlsHJmlFi",
-	"floxERqrFb4vfFz/kIq1X6C3CD4b52l79HNcLsZoqYoYufeisKzSGntY6yEMoob6gnFtR21WLFf+HhUs",
-	"h9O4hmxAbMj3fIJhOBwboLLjYqC5XOE8B7qEsUAJ33u8B9lYcPX18FvR9ZsEy+Q+8TgV3uFedniVyezT",
-	"yZKd2JjJW6CYSrs/v9N9CHhSZ9Asa3KJW8FhT0fw0ljaYz3AZbtw089+brPhelwS0vmuE/MirqBTRhc5",
-	"SWVvhNF6h5duvH63tDl9nOevFrPzX3sAb8Y/vG96hK9MhkBbG5WRaGxGgYRkHDIjwl4gbASbt4G4jogx",
-	"CqdqSdaojPhl9rMEbKBzo96kTCIdwDPGjedfQuU3z2axaIidYAy/21feALZhwabtta12b3Ila218USbP",
-	"Ecsz4AmCgqWrD3gFOEOMG9v7Q5D5PJDT1aeEgxGtFLcgXEhlWMfc44sQe8pz8NhuIHq4ZXtIN+qW0Gy4",
-	"IPk7oZmNtu+abwqdFRQeG6/EXObbaw2fCFDjcCQUqffOK15BHISyCfKcbUSCrG1A4VPIdhyKHKcgEJEJ",
-	"yomQAq1YniGM1uSTLDm4hJ4mWLlhp8hidbMiueIpqlgyoEof4E9mytpWsGjxVdkdyYxg3XVg2uIaNgBV",
-	"B8m7q+/DvKPOGqPb8gZOxFZIWEd5Zm/fI5DBu45Ik2fsVrwWL/XXDOXV5HUlzTqU0BG0pVF2k3ool5Um",
-	"GRH6vnMlZfGgtUZ623OWtT0qWNbyRAC/I62f3DB+mzMcf7lpAunpa8sMP2AXEcyYuN1GoedDA/slD0YJ",
-	"ztHhv39sInrg54u316gUwNHffnn7Qv0rByHQhsgVK6Xh21vYIgE6doolonAHHOWwME+1xdQbkGhMWq5v",
-	"gDu5UABfE6EYHrlXTmdJH+bUboI5AoD0uRcvtUZ+Ax9LGM2yOPTgB8dSUlzgG5LbmH53lqfmhAXW/fMn",
-	"T3usex95/nnXN4iVb+xEqutIerku5Fb7rSsmpC32Oq0nCCI1S9E8VSSREKZ/L07+zWSA3/+++vfph5P3",
-	"fwwe/eEvv2uNkaZ/h21HgO8rYUhcUbLaQTD3OzXD05N/fn///PlDdAJBlhQrdbs7wXdYwDfP0O853qB3",
-	"b378g9d0mmPce4jdgVHwBWdqBHyS5+rfn8ganxj78ORJgjzmE+TJLEEBjnQuWUE3QYDTFdKxQHSzRRhR",
-	"2OSEQgM9T57+uZdmAl3bma7vVsQVX3h1WgX3AvIP8ZXUQgIVmLt41lQBHNDhG5JlGpDJ6VXe1ciD2fe0",
-	"/YEUlxeRIrCXPzkKvbxAN7AitjZBKwGcZRyEAGGTLkT7fNoxMwmE1Dh3SXzCd29+FDFvz1Y5sQUqOCyA",
-	"g02XeptnV280rBsOolzHzO23vAS7WLULgdeAFOc5lwvdwIJxU4Kho/dE/c/6z+gGp7cx2zhG2YFxGY1x",
-	"75qWLjJUK3p1O6lRTgC+OOVXZaqHTKB+jnBZAMH+yFl97weKkX3z9YFCZMHSJrf8QxLYP1j2Url0NB0t",
-	"PGUsUlJlptaARckbYZtOOsrxDeQtJT8mGxgptcBEazpvcRpdyKSfXz3dDdMHHq8ux+onVLM6NzwGyL8S",
-	"yLOXnLOxgUdTIRb3uJkyAfnuxv92/epnZJ8ixpE/tOPLeLu34z6cuNnjOzK58X0oY2DZwgrS27E2RjJL",
-	"rdlVi3I/fRYZuQYh8DI+uGcSIbEsRZiSY7fKC8ScqhHJbIFJbioob0kjDNCa61Db9Z+ultcBfXFUj6Ru",
-	"2fSZ9GERx9hqizX+dGVeeXa2q9yHOQufw2r1e47h7Afr145BlCkc7wGc+vCFLTFPZhDI7GGqwr0QsaPa",
-	"9Ld2xtsCLVS6+aN8A0P2U4VmicwHp9bMstxLSVWI7dYUgKcNRRce5mPsJrZeYxqzNxniJUWEIozECvI8",
-	"agyzxSImyC9ssbCW28oc1iVovlRvjbdIv9kSSvkk++GmR7WB4tphywm5AguhpdoGE2kE3U3O0lv7W0P4",
-	"xSoQfuCYSshe+/jNcQsRitq8PWqwGhsD0E5S7VgZRZOjAaBjDHExcnwZ5fxI6WZ9PX6iKMTMQYfLildG",
-	"FRpYa2C3nlbYqjVXuqkdO8VrxggSCMeDjWuQK5aF9L3GlCygpXjGMVR9AX9lHGH0+tX11b92MLjljboy",
-	"7PFiG8C2q7XrSLy94D/dAfJ9DgzsayQc1oG0r3zXEqojWRARFoyizYqhta7x1jXM+yVKD3buYY0/vRMQ",
-	"iXGc2ar+kuqjmLXyvEj5/q7CCE8JTn1IYqDajpxjSmaiTFOALF5vrX1CXzWpU5I+DrMhcmVROFBiCRiS",
-	"vekrPfTHPhzu7JdD6g1JxAGnj/v2CUbsx4I9xWVvLDB8viakpdOOc0BX9F9YyUXtMJhylRrJ2wJJhr49",
-	"QxneClPCZk7OFYRSyNTDZsXiC/T0mamK2BABtSMuT598c9Z3xqXGZO4Uc/OI7r4HZXo5r777n4iv2yPC",
-	"nc6LAtVzfuxwXSP1xZAeq0SdosUXimfgU5GTlEiUrhhJoSUq2UmSkwehatpn0hx0ONNeR3xIQ1GO2tbh",
-	"jvrUltG30R3zPCd3VaVkZiRX9qEsZl7oRw2bqhRmHMxuoZBxH1D3LIgqxCrkEtFLeJRSaqUexVzqY+3l",
-	"Wmp9KGVlbuKBN4DUeF+f5pMZGyz6cWcbNGhodNHoK/2vgzBd/GVzlHZn3ibXHbBOaj8GdkuIAsmL17G6",
-	"0h1yHkNCOE1BiO8ZHXXExp2gHmXHPqYM9JFm825RIxFFjretEx4m19hiE/titbFgV/bhpXJ6xoFC1/L5",
-	"cG1nnwY96rpcrzHfdpStjbQoW2vIQjT0pbUqvtjHkGwgvFnk0RM47SOHBjya+w8n797a5AZJIF32T4pV",
-	"H3kDKePZaFsjCBYOMDNcuOQh2TFSdv3hIseEGos70Ud5jQHyAtEyz61e0zWeOg2nDaVTHTjNc3yTQ0OH",
-	"hExbzfwzi9VnKdVKmZk6+PoLBLomyExtZ44XBDAJo+IjoS0+DvFBdcBuzk+ONwEbpBMsK8zf17AXAWni",
-	"CaOb6iphNiqToDRd37becpze+tzbWA3n+o1FKdMF55hroJKXS99NJRAZSVWd4U8HqN+YLiH0p1Lbojte",
-	"uwze6n5E1IXyCnjhepy1EcXuayzEhvHscoX3OINVcq4bnZlv7CHhKWyGvv20N4/ZWE3969HNV71ZRknR",
-	"LCKGrnXCJEoaabQeT5+eVY9EG0l1pOCBc3s4Z2CG01cBxHJtSiB0Jc7KluLlthRZdYK3x/k02cwwaVaa",
-	"cvYsrrF1C4XRBcumGjQqHQhHXOtS3R5nO/iAfuv5Wxt5iYsia5D4rJouEDEv+HNLYZekblEXObXl6uGH",
-	"nKdKtNeutUBLvwNaq3y2C/1KIKtAXHzNd4Cyrn48osxhUQqct7vG3OAWbbR3rD3jRSl076hNFBjDjOSw",
-	"G6U1f4N9J4444tRGYbNfocNjCqNrRcKHqv59dWdac+kyXq42Vqvi9Z2fbNOK7Mur2u2vxa1mimOz3umh",
-	"E5sRUV1Bx/Q3wCYF5LpYiC1NtX3ZcIBKrrt8/SRqBk37UUFwtVqxuhZtgYw6G+brJXqnbhYTupKGYNok",
-	"3E4Uxra9xQhOuSlJLq9o3CQe3bfEZ84fk/AMT0u75dW/3bb3YxV+tu+0wWCxxKAtcHpu7Cv715MemLje",
-	"ZAOAMLkzralsfzfadcUM4teHOFlVwfga9ikwgXWbsTea3DtrnHbqYCJWjG2X2F+H4doqmsUnQ8mkHvAa",
-	"KTBs3U/UIrUFQNFny3q/mfCcrC4uiheVyba3XCVS/FifLUnqj1DvW9lUAdM4lCNN4jtMbOBlp65Ejfe+",
-	"MBGuUFk3FwqrmLVGlGpytAWp2w7JFVC00qfQkQJ3y3nejFGIC/xsZGhWTzKc9luyCWxDY1Vwv6yYUu2i",
-	"Ou8sJBT9eZkKuHarbga33hgW34nxvSFSSe5aAFk10h/RVKhq0hMB0j59PFtF2uOPZzQkjoVFvVgiBEIb",
-	"zPdqn+n2VSsErtuzAw8bPhkQJCkOFSFpSumu2IiCzeSaXBP9/ppcvf4ay3R1QMb5HDhqbMw0By85kdtr",
-	"BSir9wDzaK0uRRevr4wzfuo6J+tNmRf851dSFv3BfN0WIvDvB31SVBbPTiExWVLITghFN5xtBPAXyuuk",
-	"S9dRJWVrQAvO1ghT0xyQcbIk1EYUdAjAd4xOGbslULV1tg7tBzd/RUkFUZ6ibo5M6ILtrsx2KNC3MKwx",
-	"3do2V8K2I2TUN9JKfMESRgWWK0SoZEi9YvuunOqYQgr2sKdd20WB0xWcPD09myWzkucWXOJ8Pt9sNqdY",
-	"Pz5lfDm374r5j1eXL3++fqnfqcJrs9dml+jSrCfwc89nd0+0AiuA4oLMzmdfn56dfm1ODa802cxxQeZ3",
-	"T9R/TqQP9iwh1mbFJlFwKgXCwrm2wA0EqiJw/eNXAnGWgzBH4iWyz5QuUIDR4QNugidJ0KXUlHQhxhER",
-	"PmKEriRipczJHQgNZcNMllICNxv4KbqonpvQE0U4WysvVXIsGUcCpEh0RAOjDDSza6c1sfMhuANuG6vX",
-	"qzgVJpWg0MOvstn5TIlA111XzBq9vZ+enXX09R7Xz7vW0zjS1Pt736zIlWzFv+cXGHQIT2bCmdp6Q3rH",
-	"XmgIB4MU57nhbrwUSvI6tnqfzD6dhBXs/ok+DWaURB1ul1oN+77ERqKDkN+xbHtwmBkd/lBXHJKX8LCD",
-	"sCcHn9xWfUVQ9pNNRMp6flQRvss/YSo2wBHOD4RdXQaIA43ge/ntg9yHJCI+5vfV5VEPRojkYHykOgm8",
-	"0cwWkEB4h1dL069qyLx5kdXD+x1kPtuVYYdiE7P4OigfwSYBJK2eCaTwrsS5tGMmlDdB27yppU3qd+Mg",
-	"JoFimm4jELNjz3UZnXoqUlaYm4OE7BM3l+6yqymETdj+8MiixvUenA5PF5lSlv6ysOF42nCiKwgqRFmr",
-	"KUbz83tXrfTQSv4/gPRoHCcw6je5RcTF2W8IIW8A74mRHc5JfefKwvlKdZC/K7KQeR4P9S+A+X5buNYJ",
-	"4UPxn1tvF/vNbVr0pF6E0qqQqgoU8VgKSXpfaN5ANCkrN4oAp9aF7t6kBFHY6L6KhIsQ5QFCdrG+YmK8",
-	"bjTFgq/CQqEvkcWbhaZHZvNIcWWEFt4GFRvwiQht35vmQ7beTlPKIZX/sIW5Z0f1Nsyk2gE3MNHdQXVE",
-	"5want0gyREbS9q4842zTJ8yCKr5uu/plOPALti+aDXuOEQ8IgahcncMYH0PM9pe1y02/RNm009vpyA5A",
-	"ranSxF4ARfXLZqe3RWy8eTc8ucvAYfnzESyRndt8B7zTvNVxwCvBvbkDRoeXyE4qhXaObE4thuqFha0m",
-	"kqWT4SqkKYQaaV4iV7WzyCaO7ZSnPdRv4mjYW3DnOiRdqx9/+gytWMlFgp4+1+dld8PJRuBd1Qvyv0SJ",
-	"t3uC/MgiL3Kw9ssKsdaI9THUuWvgNF2z+X1Inp1B1wtzGvER1v7ufdHHjbzaHQRW5QtEmVwRukSQC300",
-	"Q7IyNffEHti07IH8PDhB1Ra9apyemgT8B5fx/qzXxBEtxaeOcSwsbXIRI32BwEpfXeGzFk3m2sc7Ho/l",
-	"6sxDG5J3DkV94WjeWe+EiP7JlodVDDwNAvtSKHbQWMx8HGyIVVeqT2vjJQNtgkeYtdMGy6s7J6ZPNXms",
-	"O4rzP40Mp0UITjkt9jRJQwm3Rol2j8sEJ2V8ryFUP2FQZeTt2UUBNEN4IYFvMM8i97/KlW8lbS6ARRfa",
-	"7BHo2dm37jMfcE7uwF64gpG/NKQ5GxHIXACqb4Fxyyemje0GE1mVc2ywQB9LAqb3zLdnSEDKaGauibHV",
-	"Fmp/P7x8i/77P/9r7g75SMhz4Vpe67qSJYvZy+bOXHebyHhT2WLr82SQ1dJ1GMWAVRekmNNd2nfw1o3F",
-	"uZB4O4ZuW+yZpCOvNhUYDy4sjpJac9DYX1K0aaZQUMyxvij7hAQ3ZcejYY0btQ+CpgmKbuqrPHo2bnL6",
-	"MBs0J97C68a1iMOIgz4TtA/9DPZA6gTEq1OvbaztDsZ+yazt1jgh6t6CbjZhdalTNjaYbaRwytagHMjK",
-	"qSTC1hlmR8DlvTCnjx660626Elg8Gp0DbFiznMHjf4vWsT/VNXzto8K3t4RmwxfDMjiGw1f1/Jra5mYU",
-	"kCWjGqtp07dqQnE4LWvs3HY9au7fMUf0p8oHhbdyHVkFNq4XOjx67dkDLXDqhwV+fa+ItsL/S+dxGBs2",
-	"wLKxaU9IrCqylu+JYHZuXp7f21bVD/P63UVtZQ4UNpfhVTUj602XRwir11oKHNt0Cq51mpBm3jdKm2BT",
-	"XdtU4VFLinFkY8ZGyKXWbKGzPjRoGzAdmP0kR4Pyhbi1xmnV0EEyffRmIGxNc4UYcMPbNOKwfc2EdNeC",
-	"TCRvm7eODOKcw/v2wwWjgokmewc+oxkF5IsT1z/9caJykQPIedXaptWWvFjuVe3iW0BPYBo+OlyZDLWE",
-	"r/Ny+VtPw2sEHqc4cdmo09dE1iaKh0ROQyqt9HlX7DSMW+rxtahl0KLGByn97VpB/6E6G3yv53IG4aPN",
-	"gmNFEM2yrSurK+3iSrMHS6PjhNMA6sAMMX2EcDSgex2XODfMOeSABQyIEL4xI/cOEf6vwpEGhckou2sy",
-	"A/4wxTq50sPEBNc1EzyOZ4bgUsmgLgzqQ3H/z2E6NaSzTn0+wWSoYoomTqr5azZuQyuJWxEoH31JsrmI",
-	"1qbEzI0TOq2jFViVgHt+9rVVZGyxyAkF3w33hmVbpFSmLnYzYyj7wKHIt8FVsWZK333F1jNtiFwRip67",
-	"jFskd6b3dxls7/8wwf2EzWlORjUKDEwXINMVwmjBQaxCQjQ9ADR1mqaiKLi7/WB0Wa97nd/LwYdqH1VA",
-	"KL+EU7WTVc/pngSdDtEbPWLKRIdrgja1vc7tTvpLtPXIyNFAd1azu0D/jek6MUlAzHfNO3J9qWkiN/WJ",
-	"Wm4gNxRBw07T6rHze/WfHmlhPAiLvnFSwnz9M7o9BnjGjLO6csXyTBwGnMnMtn2KHYU9EMA+O7ec/Wa4",
-	"5Q3o6k/TaU0fhqUZCroImvDZJNwU9C5qc4ivfXuhyQB87TtFTAbjX1YMEWEbMiFCTYscly3f6ltdM7Z3",
-	"Xwv72zzshGV5rL6flzQTtgWPfafeWQPdlLbNELXsj8WtOA0b1iwZYhRtGL8ldJkgQWgKqOBsyfFaaDGh",
-	"GzOdB1a07xmktrnCd4BywLeQJdoC16Dg3ilZIyzQxt6p2dCIulQgaDI/BZ83uvJ/pnC3pxyzjABFXwkP",
-	"z73ppRR9JbzvhKnknIzpfI+7qQ21UtRrUtsllx65t6Gm++lNQ5JVr8QjG2qmR+DUhlopaqVcfQgaplr0",
-	"2Pm96ZLb2fLEIm6cxWG+ewTvfGoU2IpMtR9TEq1D3rq5nGnhWSvNehTzuA4ozc53FDaVithtHYeAZg2d",
-	"FWgM82CnUVSpux3qEE6ZEeWubZDAW6WgNrrn4Cm6QDyc5YbrXKG+KMk2F9Qn6XfVkDFUD0Q200gL05nz",
-	"yIbq9KSqzNOkIg4wle7+L0PGuv5dgKsijSjLKSRMvMljXLGGTQ2/ULHzmVsiOky2nULeWwwNwV9Hl72G",
-	"Nb1YgG5ni7DUV67ZzpdK4sRyoSYEF1LA4wgg+W028juKxp83unC3lP3rQXvFHI4hyquu4J+nzWbQlHxC",
-	"I1DP4mNOzFkjSs8jg/BDxx3aSWV+X/3RE+B7R/GBqGcAHweL+hyc/FancAyGTMPo4Tzcj5hmfZdrt/3r",
-	"ewUaHySyhV7A7xyQTWvnuQaGXUj0qjd7yks50O7gmw676FgEbtZHnlZNrqv6MLUS+2PVgNf/5HYf/mQ0",
-	"fPALC++j9L/6muzgN5Peenj/8D8BAAD//w==",
+	"7D1rbxw3kn+FmFsg+2hpZMfObeQPC0Xx5rSbxIZlI4cLfAbVXTPDVQ/ZIdkazwkC7tfcD7tfcuCz2T3s",
+	"12h6bN8Dt4g1zW6SVcV6V/F+lrJ1wShQKWbn97MCc7wGCVz/hZdA5dX3r9WP6m9CZ+ezAsvVLJlRvIbZ",
+	"uRsyS2YcfisJh2x2LnkJyUykK1hj9doaf/wR6FKuZuffPEtma0Ldn08S9TkJXH3433/FJ/9xdvLth5P3",
+	"f/rdLJnJbaFmEJITupw9PCRmsrfbAvyKMhApJ4UkTH3hFc23SA8SiC2QXBGB1FdOZ4lZ+28l8G21eD1D",
+	"uNLfcVjMzmf/NK+gMjdPxfzCTW6WUpC37BZoD3T8qCMBSAiypOt+rAXjjrOyNCe9q3JjjrmiLkribFPR",
+	"kRneRknm6axjodGl/bFtaaWQwPugZQcdC1x6uuu8XI44ffatdrD5j7bC7uvYaoDeEc4GUHpt4HEgFUw5",
+	"mLqCd9pgFQw5FJ3dEprVgdeYUw0Yh5icrIns/KYeUftoBgtc5nJ2/uTsLFFTkHW5np0/138Rav564mcj",
+	"VMISuJ5OfVMUOIXOKf2otr08fR7dDGVZz4dZNvabbLEQ0A0hMyQOohBAT87M/wVQOotCidEbhnlG6LL7",
+	"sITjjnNWfms5Ia8xl+ZwAFKLazsUv7VC/+wsNh9nOXTDwIw4zu4FpGq/XcuxQzrX06W1XNv39XSMt3Gk",
+	"C5SyvFzTFwijHLAiAbTaFiugSJacCo0IxjPgCHNW0qwNIWqONpx8/bQGnpO/KAC18SYhsew+fHpE21xP",
+	"4viX/TqbPKbCpie7rm01Iir0KIEINcJCb7wVATtQ6SKPKyokzvO3fhl6VSVdEErECrJOUS8lrAupaANL",
+	"hDkgCkSugKOCszvIEGUc4RtMM0bdXzxdkTtopZ5q4jj3W+BcgIfjDWM5YEPbpejTl8yIY6BV8RkQBaMC",
+	"tBn1mrObHPS6UkalEuDKuCqKnKRYQXRemBF/+odQ4L0fiDz3XT1j8zzbT77QJzdlGSBDOTc5JPq3DCQm",
+	"ueau5njf4bwEhGlmXik5nJqTaKZTq7l4faVJRa8/y4iaDeevOSuAS6J2azFUBD/dz1IOWEJ2ofe9YHyN",
+	"5ex8lmEJJ5KsYReEyQw+FoSDGPMKydTYnZ9zLOQ7MW52QzKRjxUcFuRj9BGHO3Y7ZpqHkBR/Vcu3E/tp",
+	"kgBy7/377OYfkEo1pUPHFS1KORInFsBX9Hu8FRGBcCOASrQGTAWiDIFh+V73+Pqbb7qVswqITa5cP1bd",
+	"QNHf6Nr6j0SM3TmRsK7/o9PsdyT/4FeBOcfbXfzpr3Wt9ScFnGzkap0LYdQ63Qt1nF6v2IYiRlMtPLoB",
+	"bz5R+TniG0tTKORVBlQSuR25sdKcV2yYT4GXgMRK2UREns7OaZnnTab2VimDsEELQpfAC060JdRUuceQ",
+	"l1pDdGNLx6RHMDnnvYgxB2vovoG1koyGR9Q3dyW9tYw2WCBuhirg0Bdoo0Qskagob3IlH4Xi5hlnRQEZ",
+	"KqkkuXoKlLM8FwhT2CgUD2N2oREeXTsHjWGcvxzPlKuXr4QoR8oAvZ393vluG91L3R0QG7EgVGm/EZao",
+	"yE9AvjhJV5DeGq1HoYQJCRlSYiZBmxVwQBgJQpc5GG+IQhUWt5ChBTOekCF8569mHbtsJ5mtAHN5A1ge",
+	"QDp2SToBNIUxczjqzBwtNZUSkZdLxLSOKFeYIiIFUjyppMqy2KxIugqpPHthoUzvgErGt/pkWLI/ja2A",
+	"Qw54pLDnUDAuIbve0rQPK2/CsfsIfWOCRiEuSlEAzSB7p85znP4MQWnRvMAcrRkHA0n1//pZxkC8UEBc",
+	"gtSSuzqBllEojjKcO/hV/bLa7q7pF3sIMpIp2lcY1ThSpwH5V6OoUsZDriyOChaB8mB+GeyRT2Z3wAUx",
+	"2vMAPStwNTc9hDYoYDWxgAdVcwSLb5Ue0ysmWkZF2INkEucxqEYVFje+dSNvLSaAKk3v11mq4JFKxmfJ",
+	"7PbP4oSyDE7WjBLz04qJUFmt8H3hYw6HFKz9DL2F8Vk/T9ujn+N8MUZLlcfIvReFZRVy2UNbD2EQVdQX",
+	"jGs9arNiubL3qGA5nMYlZANiQ77ngx/D4dgAlR0XA83lCuc50CWMBUr43uMtyMaCq6+H34qu3wR/JreJ",
+	"x4nwDvOyw6pMZh9PluzE+kzeAsVU2v35ne5DwJMag2ZZk3PcCg57GoKXRtMeawEu25mbfvZzmw7XY5KQ",
+	"zncdmxdxAZ0yushJKns9jNY6vHTj9bulzTfAef5qMTv/tQfwZvzD+6ZF+MpECLS2USmJRmcUSEjGITMs",
+	"7AXChrF5HYhrjxijcKqWZJXKiF1mP0vAOjo36k3KJNIOPKPc+PNLqPzm2SzmDbETjDnv9pU3gK1bsKl7",
+	"bavdm1jJWitflMlzxPIMeIKgYOnqA14BzhDjRvf+EERlD2R09QnhYEQrxS0IF1Ip1jHz+CLEnrIcPLYb",
+	"iB6u2R7SjLolNBvOSP5OaGa97bvqm0JnBYXH+isxl/n2WsMnAtQ4HAlF6r3z6qwgDkLpBHnONiJBVjeg",
+	"8DE8dhyKHKcgEJEJyomQAq1YniGM1uSjLDm4gJ4mWLlhp8hidbMiuTpTVB3JgCq9gz+ZKW1bwaLFVmV3",
+	"JDOMddeAafNrWAdUHSTvrr4P4446aoxuyxs4EVshYR09M3vbHgEP3jVEmmfGbsVL8VJ/zVBejV9X3KxD",
+	"CB1BWhphN6mFcllJkhGu7zuX7hZ3Wmuktz1nWdujgmUtTwTwO9L6yQ3jtznD8ZebKpCevrbM8AN2EcGM",
+	"idttFHreNbBf8GAU4xzt/vvHJiIHfr54e41KARz97Ze3L9S/chACbYhcsVKac3sLWyRA+06xRBTugKMc",
+	"Fuap1ph6HRKNScv1DXDHFwrgayLUgUfuldNZ0oc5tZtgjgAgfebFSy2R38BvJYw+sji04Af7UlJc4BuS",
+	"W59+d5SnZoQF2v3zJ097tHvvef551zaIpW/seKrrSHq5LuRW260rJqRNRDutBwgiOUvROFUkkBCGfy9O",
+	"/s1EgN//vvr36YeT938MHv3hL79r9ZGmf4dth4PvK2FIXFGy2kEw9zs1w9OTf35///z5Q3QCQZYUK3G7",
+	"O8F3WMA3z9DvOd6gd29+/IOXdPrEuPcQuwMj4AvO1Aj4KM/Vvz+SNT4x+uHJkwR5zCfIk1mCAhzpWLKC",
+	"boIApyukfYHoZosworDJCYUGep48/XMvzQSytjNc3y2Iq3PhxWnl3AvIP8RXUnMJVGDuOrMmC+CABt+Q",
+	"KNOASE6v8K5GHky/p+0PpLi8iCSBvfzJUejlBbqBFbG5CVoI4CzjIAQIG3Qh2ubThpkJIKTGuEviE757",
+	"86OIWXs2y4ktUMFhARxsuNTrPLtyo6HdcBDlOqZuv+Ul2MWqXQi8BqROnjO50A0sGDcpGNp7T9T/rP2M",
+	"bnB6G9ONY5QdKJdRH/euauk8Q7WEXLeTGuUE4ItTfpWmesgA6qdwlwUQ7Pec1fd+IB/ZN18fyEUWLG1y",
+	"zT8kgf2dZS+VSUfT0cxTxjwlVWRqDViUvOG26aSjHN9A3pLyY6KBkVQLTLSk8xqnkYVM+vnV0103fWDx",
+	"6nSsfkI1q3PDY4D8K4E8e8k5G+t4NBlicYubKRWQ7278b9evfkb2KWIc+YIin8bbvR334cTNHt+RiY3v",
+	"QxkD0xZWkN6O1TGSWWrVrpqX++mzyMg1CIGX8cE9kwiJZSnCkBy7VVYg5lSNSGYLTHKTQXlLGm6A1liH",
+	"2q7/dLW8DuiLo1okdc2mT6UPkzjGZlus8ccr88qzs13hPsxY+BRaq99zDGc/WLt2DKJM4ngP4NSHL2yK",
+	"eTKDgGcPExXuhYge1Sa/tTHe5mih0s0fPTcwZD+Va5bIfHBozSzLvZRUidhuTQF42lB04WE+Rm9i6zWm",
+	"MX2TIV5SRCjCSKwgz6PKMFssYoz8wiYLa76t1GGdguZT9dZ4i/SbLa6Uj7IfbnpUGyiuHbYckyuwEJqr",
+	"bTCRhtHd5Cy9tb81mF8sA+EHjqmE7LX33xw3EaGozdsjBquxMQDtBNWOFVE0MRoAOkYRFyPHl9GTH0nd",
+	"rK/HTxSFmCl0uKzOyqhEA6sN7ObTCpu15lI3tWGnzppRggTCcWfjGuSKZSF9rzElC2hJnnEHqr6AvzKO",
+	"MHr96vrqXzsOuD0bdWHYY8U2gG1Xa9eReH3Bf7oD5PsUDOyrJBzWgLSvfNfiqiNZ4BEWjKLNiqG1zvHW",
+	"Ocz7BUoPVvewxh/fCYj4OM5sVn9JdSlmLT0vkr6/KzDCKsGpiyQGiu1IHVMyE2WaAmTxfGttE/qsSR2S",
+	"9H6YDZEri8KBHEvAkOhNX+qhL/twuLNfDqk3JBEHnL7Tt48zYr8j2JNc9sYCw8drQlo67agDuqL/wkou",
+	"asVgylRqBG8LJBn69gxleCtMCpupnCsIpZCph82MxRfo6TOTFbEhAmolLk+ffHPWV+NSO2SuirlZortv",
+	"oUzvyavv/ifi8/aIcNV5UaD6kx8rrmuEvhjSYxWrU7T4Qp0Z+FjkJCUSpStGUmjxSnaS5OROqJr0mTQG",
+	"Hc60V4kPaQjKUds6XKlPbRl9G91Rz3NyV2VKZoZzZR/KYuaZflSxqVJhxsHsFgoZtwF1z4KoQKxcLhG5",
+	"hEcJpVbqUYdLfaw9XUutD6WszI0/8AaQGu/z03wwY4NFP+5sgwYNjS4afaX/dZBDF3/ZlNLuzNs8dQfM",
+	"k9rvALslRIHk2etYWemKnMeQEE5TEOJ7RkeV2LgK6lF67GPSQB+pNu8mNRJR5HjbOuFhYo0tOrFPVhsL",
+	"dqUfXiqjZxwodC6fd9d29mnQo67L9RrzbUfa2kiNsjWHLERDX1irOhf7KJINhDeTPHocp33k0IBHc//h",
+	"5N1bm1whCbjL/kGx6iNvIGU8G61rBM7CAWqGc5c8JDtKyq49XOSYUKNxJ7qU1yggLxAt89zKNZ3jqcNw",
+	"WlE61Y7TPMc3OTRkSHhoq5l/ZrH8LCVaKTNTB19/gUDnBJmp7czxhAAmYZR/JNTFxyE+yA7YjfnJ8Spg",
+	"g3SCZYXx+xr2IiBNPGF0U13FzEZFEpSk69vWW47TWx97GyvhXC+0KGU65xxzDVTycum7qQQsI6myM3x1",
+	"gPqN6RRCX5Xa5t3x0mXwVvcjoi6UV8AL1+O0jSh2X2MhNoxnlyu8Rw1WybludGa+sQeHp7AZ+vbT3jhm",
+	"YzX1r0c3X/VmGcVFswgbutYBkyhppNF8PF09qx6JNpLqCMED57Y4Z2CE02cBxGJtiiF0Bc7KluTlthBZ",
+	"VcHbY3yaaGYYNCtNOnsWl9i6hcLohGWTDRrlDoQjrmWpbo+zHVyg31p/az0vcVZkFRIfVdMJIuYFX7cU",
+	"dknqZnWRqi2XDz+knirRVruWAi39Dmgt89ku9CuBrABx/jXfAcqa+nGPModFKXDebhpzg1u00daxtowX",
+	"pdC9ozZRYAxTksNOmVb9DfadOOKIUxuFzX6JDo9JjK4lCR8q+/fVnWnNpdN4udpYLYvXd36yTSuyzy9r",
+	"tz8Xt5opjs16p4dObEZYdQUd098AmxCQ62IhtjTV+mXDACq57vL1k6gpNO2lguBytWJ5LVoDGVUb5vMl",
+	"eqduJhO6lIZg2iTcThTGtr3FiJNyU5JcXtG4Sjy6b4mPnD8m4BlWS7vl1b/dtvdjJX6277RxwGKBQZvg",
+	"9NzoV/avJz0wcb3JBgBhcmNaU9n+ZrTrihn4rw9RWVXB+Br2STCBdZuyN5rcO3OcdvJgIlqMbZfYn4fh",
+	"2iqaxSdDyaTu8BrJMGzeT1QjtQlA0WfLer+ZsE5WJxfFk8pk21suEyle1mdTkvo91PtmNlXANAblSJX4",
+	"DhPreNnJK1HjvS1MhEtU1s2FwixmLRGlmhxtQeq2Q3IFFK10FTpS4G6p580YhTjDz0a6ZvUkw2m/JZrA",
+	"NjSWBffLiinRLqp6ZyGh6I/LVMC1W3UzuPXGsPhOjO8NkUpy1wLIqsn/iKZCVZOeCJD26ePZytIeX57R",
+	"4DgWFvVkiRAIbTDfq32m21ctEbiuzw4sNnwywElSHMpD0uTSXb4RBZvJJbkm+v0luXr9NZbp6oAH51Pg",
+	"qLEx0xy85ERurxWgrNwDzKO5uhRdvL4yxvip65ysN2Ve8J9fSVn0O/N1W4jAvh/0SVFpPDuJxGRJITsh",
+	"FN1wthHAXyirky5dR5WUrQEtOFsjTE1zQMbJklDrUdAuAN8xOmXslkDV1tkatB/c/BUlFURZiro5MqEL",
+	"trsy26FA38KwxnRr21wJ246QUd9IK/EJSxgVWK4QoZIh9Yrtu3KqfQop2GJPu7aLAqcrOHl6ejZLZiXP",
+	"LbjE+Xy+2WxOsX58yvhybt8V8x+vLl/+fP1Sv1O512avzS7RpVlPYOeez+6eaAFWAMUFmZ3Pvj49O/3a",
+	"VA2vNNnMcUHmd0/Uf06kd/YsIdZmxQZRcCoFwsKZtsANBKokcP3jVwJxloMwJfES2WdKFijAaPcBN86T",
+	"JOhSalK6EOOICO8xQlcSsVLm5A6EhrI5TJZSAjMb+Cm6qJ4b1xNFOFsrK1VyLBlHAqRItEcDowz0YddG",
+	"a2LnQ3AH3DZWr2dxKkwqRqGHX2Wz85liga67rpg1ens/PTvr6Os9rp93radxpKn3975ZkUvZin/PLzDo",
+	"EJ7MhFO19Yb0jj3TEA4GKc5zc7rxUijO647V+2T28STMYPdPdDWYERJ1uF1qMez7EhuODkJ+x7LtwWFm",
+	"ZPhDXXBIXsLDDsKeHHxym/UVQdlPNhAp6/FRRfgu/oSp2ABHOD8QdnUaIA4kgu/ltw9yH5II+5jfVxdb",
+	"PRgmkoOxkeok8EYftoAEwvvFWpp+VUPmzUu2Ht7vIPPZLg871DExi6+D8hHHJICklTMBF97lOJd2zIT8",
+	"JmibNzW3Sf1uHMQkUEzTbQRiduy5TqNTT0XKCnNzkJB97ObSXcQ1BbMJ2x8emdW43oPT4ekiU8LSX2Q2",
+	"HE8bTnQGQYUoqzXFaH5+77KVHlrJ/weQHo3jGEb9lrkIuzj7ghDyBvCeGNk5OanvXFk4W6kO8ndFFh6e",
+	"x0P9Mzh8XxaudUD4UOfPrbfr+M1tWPSknoTSKpCqDBTxWApJel9o3kA06VFuJAFOLQvdvUkJorDRfRUJ",
+	"FyHKA4TsYn3FxHjZaJIFX4WJQp/jEW8mmh75mEeSKyO08DbI2ICPRGj93jQfsvl2mlIOKfyHLcw9O6q1",
+	"YSbVBriBie4Oqj06Nzi9RZIhMpK2d/kZZ5s+ZhZk8XXr1S/DgZ+xftFs2HMMf0AIRGXqHEb5GKK2v6xd",
+	"bvo58qad3k5HNgBqTZUmtgIoql82O70uYv3Nu+7J3QMcpj8fQRPZuc13wDvNWx0HvBLcmztgdHiJ7KRc",
+	"aKdkc2o2VE8sbFWRLJ0MFyFNJtQI8xK5qtUiGz+2E562qN/40bDX4M61S7qWP/70GVqxkosEPX2u62V3",
+	"3cmG4V3VE/I/R463W0F+ZJYXKaz9vFysNWJ9DHXuKjhN02x+H5Jnp9P1wlQjPkLb370v+rieV7uDQKt8",
+	"gSiTK0KXCHKhSzMkK1NzT+yBVcseyM+DCqo271WjemoS8B+cx/tar4k9WuqcuoNjYWmDixjpCwRW+uoK",
+	"H7VoHq59rOPxWK5qHtqQvFMU9ZmjeWe9EyL6J5seVh3gaRDYF0Kxg8Zi5rfBilh1pfq0Ol4yUCd4hFo7",
+	"rbO8unNi+lCTx7qjOP/TSHdahOCU0WKrSRpCuNVLtFsuE1TK+F5DqF5hUEXkbe2iAJohvJDAN5hnkftf",
+	"5cq3kjYXwKILrfYI9OzsW/eZDzgnd2AvXMHIXxrSnI0IZC4A1bfAuOUT08Z2g4ms0jk2WKDfSgKm98y3",
+	"Z0hAymhmromx2RZqfz+8fIv++z//a+6KfCTkuXAtr3VeyZLF9GVzZ667TWS8qmyx9WkiyGrp2o1iwKoT",
+	"Ukx1l7YdvHZjcS4k3o6h2xZ9JumIq00FxoMzi6OE1hw09ucUbZIpZBRzrC/KPiHBTdlxb1jjRu2DoGmC",
+	"pJv6Ko8ejZucPswGTcVbeN24ZnEYcdA1QfvQz2ALpE5AvKp6bTvarjD2cz7abo0Tou4t6GYTVpY6YWOd",
+	"2YYLp2wNyoCsjEoibJ5hdgRc3gtTffTQHW7VmcDi0egcoMOa5Qwe/yVqx76qa/jaR7lvbwnNhi+GZXAM",
+	"g6/q+TW1zs0oIEtGtaOmVd+qCcXhpKzRc9vlqLl/x5ToTxUPCm/lOrIIbFwvdHj02toDzXDqxQK/vldE",
+	"W+H/pbM4jA4bYNnotCcklhVZi/dEMDs3L8/vbavqh3n97qK2NAcKm8vwqpqR+abLI7jVay0Fjq06Bdc6",
+	"TUgz7xupTbCprm2q8Kg5xTiyMWMj5FJrttCZHxq0DZgOzH6So0H5Qtxa5bRq6CCZLr0ZCFvTXCEG3PA2",
+	"jThsXzMh3bUgE/Hb5q0jg07O4W374YxRwUSTvQOfkYwC8sWJ65/+WFZZpWvM72ut7x5s45D2XM/HZFzU",
+	"pvoc0y7OvrS0C5f/ecjMi6bOtMgB5LzqhNRqelws90qO8h3DJ7AkHu3dToYaTtd5ufzSszY0Ao+Ty7ps",
+	"lHVoImuT3EMc7SGVVupfl6s9dHPr8TUnd9DRyPu0/WVsQbuq+jH4Xs/l7IdHa5HHcjibZVvPh07MjOtY",
+	"PVga7VaeBlAHPhDTO5RHA7rXzo2fhjmHHLCAAQ7lN2bk3h7l/1U40qAwCQjuVtXgfJjcrlypbcTEYvQh",
+	"eNyZGYJLxYO6MKhrKP//hOlIog5S9pmQk6GKKZo4qeavmUQNqSRuRSB89J3a5t5iG0E1F5ToKKAWYFW8",
+	"9vnZ11aQscUiJxR88+Qblm2REpk6N9KMoewDhyLfBjcLmyl9sx6b/rYhckUoeu4CtJFQq97fZbC9/8ME",
+	"9xM2xb+MahQYmC5ApiuE0YKDWIWEaFpGaOo0PWhRcNX/weiyniY9v5eDa7AflW8qP4ci7MmSLXULi06D",
+	"6I0eMWVczPXMm1pf53Yn/XalHhmpJHWlvd31HG9Mk5JJ/Ke+yeKR05FNz8GpC7C5gdxQBA0rvtZj5/fq",
+	"Pz3cwlgQFn3juIT5+ic0ewzwjBpnZeWK5Zk4DDiTme0SFvOmHQhgn/y0nH0xp+UN6GRh05jP+M4yFDSd",
+	"NN7WSU5T0OqqzSC+9t2oJgPwtW8sMhmMf1kxRITt34UINR2VXHLFVl8CnLG926DY3+Zh4zR7xur7eUkz",
+	"YTs22XfqjVjQTWm7UlF7/LG4Fadhf6MlQ4yiDeO3hC4TJAhNARWcLTleC80mdB+v80CL9i2m1DZX+A5Q",
+	"DvgWskRr4BoU3Bsla4QF2tgrWBsSUWeWBHcSTHHOG5c4fKLoiKccs4wARV8JD8+96aUUfRnf74RJ/J3s",
+	"0PmWiFMraqWopzC3cy49cm9FTbdfnIYkq9aaR1bUTEvJqRW1UtQy//oQNEy06LHze9NUubNDjkXcOI3D",
+	"fPcI1vnUKLAJvGo/JoNeu7x1L0LT8bWWyfeow+OCqM1GiRQ2lYjY7TSIgGYNmRVIDPNgp69YqZtjahdO",
+	"mRFlrm2QwFsloDa6ReUpukA8nOWG69CyvlfL9qLUjRd2xZBRVA9ENtNwC9PI9ciK6vSkqtTTpCIOMIUR",
+	"/i9DxrpcQoBLOo4Iyyk4TLwnaFywhj0wP1O284k7aDpMthWt782GhuCvoyljQ5teLEB3P0ZY6hv6bKNU",
+	"xXFisVDjggsp4HEEkHyZfR+PIvHnjabtLVUietBePodjsPKqifyn6coa9LCfUAnUs3ifE3PaiJLzyCD8",
+	"0H6HdlKZ31d/9Dj43lF8IOoZcI6DRX2Kk/xWh3AMhkx/8eFnuB8xzXRA15391/cKNN5JZPMCgd85IJtO",
+	"4HMNDLuQ6M2AtihQGdCuTlK7XbQvAjfTaU+rnuhVOqFaif2x6tfsf3K7D38yEj74hYXXl/pffQp/8JsJ",
+	"bz28f/ifAAAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

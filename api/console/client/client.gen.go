@@ -804,6 +804,9 @@ type ClusterIDParam = string
 // ClusterSlugParam defines model for clusterSlugParam.
 type ClusterSlugParam = string
 
+// EnvironmentIDParam defines model for environmentIDParam.
+type EnvironmentIDParam = string
+
 // EnvironmentParam defines model for environmentParam.
 type EnvironmentParam = string
 
@@ -950,6 +953,9 @@ type RenewCredentialJSONRequestBody = RenewRequest
 
 // PostFindingsJSONRequestBody defines body for PostFindings for application/json ContentType.
 type PostFindingsJSONRequestBody = FindingsRequest
+
+// UpdateEnvironmentJSONRequestBody defines body for UpdateEnvironment for application/json ContentType.
+type UpdateEnvironmentJSONRequestBody = EnvironmentInput
 
 // CreateRoleJSONRequestBody defines body for CreateRole for application/json ContentType.
 type CreateRoleJSONRequestBody = RoleInput
@@ -1270,6 +1276,20 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/enroll/findings (the `PostFindings` operationId).
 	PostFindings(ctx context.Context, body PostFindingsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateEnvironmentWithBody Rename an environment
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /api/v1/environments/{environmentID} (the `UpdateEnvironment` operationId).
+	UpdateEnvironmentWithBody(ctx context.Context, environmentID EnvironmentIDParam, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateEnvironment Rename an environment
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /api/v1/environments/{environmentID} (the `UpdateEnvironment` operationId).
+	UpdateEnvironment(ctx context.Context, environmentID EnvironmentIDParam, body UpdateEnvironmentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListAgents List agents
 	//
@@ -2023,6 +2043,40 @@ func (c *Client) PostFindingsWithBody(ctx context.Context, contentType string, b
 // Corresponds with POST /api/v1/enroll/findings (the `PostFindings` operationId).
 func (c *Client) PostFindings(ctx context.Context, body PostFindingsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewPostFindingsRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateEnvironmentWithBody Rename an environment
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /api/v1/environments/{environmentID} (the `UpdateEnvironment` operationId).
+func (c *Client) UpdateEnvironmentWithBody(ctx context.Context, environmentID EnvironmentIDParam, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateEnvironmentRequestWithBody(c.Server, environmentID, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateEnvironment Rename an environment
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /api/v1/environments/{environmentID} (the `UpdateEnvironment` operationId).
+func (c *Client) UpdateEnvironment(ctx context.Context, environmentID EnvironmentIDParam, body UpdateEnvironmentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateEnvironmentRequest(c.Server, environmentID, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3729,6 +3783,53 @@ func NewPostFindingsRequestWithBody(server string, contentType string, body io.R
 	return req, nil
 }
 
+// NewUpdateEnvironmentRequest calls the generic UpdateEnvironment builder with application/json body
+func NewUpdateEnvironmentRequest(server string, environmentID EnvironmentIDParam, body UpdateEnvironmentJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewUpdateEnvironmentRequestWithBody(server, environmentID, "application/json", bodyReader)
+}
+
+// NewUpdateEnvironmentRequestWithBody constructs an http.Request for the UpdateEnvironment method, with any body, and a specified content type
+func NewUpdateEnvironmentRequestWithBody(server string, environmentID EnvironmentIDParam, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "environmentID", environmentID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/environments/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewListAgentsRequest constructs an http.Request for the ListAgents method
 func NewListAgentsRequest(server string, params *ListAgentsParams) (*http.Request, error) {
 	var err error
@@ -4888,6 +4989,20 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/v1/enroll/findings (the `PostFindings` operationId).
 	PostFindingsWithResponse(ctx context.Context, body PostFindingsJSONRequestBody, reqEditors ...RequestEditorFn) (*PostFindingsAnswer, error)
+
+	// UpdateEnvironmentWithBodyWithResponse Rename an environment
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /api/v1/environments/{environmentID} (the `UpdateEnvironment` operationId).
+	UpdateEnvironmentWithBodyWithResponse(ctx context.Context, environmentID EnvironmentIDParam, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateEnvironmentAnswer, error)
+
+	// UpdateEnvironmentWithResponse Rename an environment
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /api/v1/environments/{environmentID} (the `UpdateEnvironment` operationId).
+	UpdateEnvironmentWithResponse(ctx context.Context, environmentID EnvironmentIDParam, body UpdateEnvironmentJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateEnvironmentAnswer, error)
 
 	// ListAgentsWithResponse List agents
 	//
@@ -6314,6 +6429,54 @@ func (r PostFindingsAnswer) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r PostFindingsAnswer) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type UpdateEnvironmentAnswer struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Environment
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r UpdateEnvironmentAnswer) GetJSON200() *Environment {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r UpdateEnvironmentAnswer) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r UpdateEnvironmentAnswer) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r UpdateEnvironmentAnswer) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UpdateEnvironmentAnswer) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r UpdateEnvironmentAnswer) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -7762,6 +7925,32 @@ func (c *ClientWithResponses) PostFindingsWithResponse(ctx context.Context, body
 	return ParsePostFindingsAnswer(rsp)
 }
 
+// UpdateEnvironmentWithBodyWithResponse Rename an environment
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /api/v1/environments/{environmentID} (the `UpdateEnvironment` operationId).
+func (c *ClientWithResponses) UpdateEnvironmentWithBodyWithResponse(ctx context.Context, environmentID EnvironmentIDParam, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateEnvironmentAnswer, error) {
+	rsp, err := c.UpdateEnvironmentWithBody(ctx, environmentID, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateEnvironmentAnswer(rsp)
+}
+
+// UpdateEnvironmentWithResponse Rename an environment
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /api/v1/environments/{environmentID} (the `UpdateEnvironment` operationId).
+func (c *ClientWithResponses) UpdateEnvironmentWithResponse(ctx context.Context, environmentID EnvironmentIDParam, body UpdateEnvironmentJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateEnvironmentAnswer, error) {
+	rsp, err := c.UpdateEnvironment(ctx, environmentID, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateEnvironmentAnswer(rsp)
+}
+
 // ListAgentsWithResponse List agents
 //
 // Returns a wrapper object for the known response body format(s).
@@ -8963,6 +9152,39 @@ func ParsePostFindingsAnswer(rsp *http.Response) (*PostFindingsAnswer, error) {
 	switch {
 	case rsp.StatusCode == 204:
 		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseUpdateEnvironmentAnswer parses an HTTP response from a UpdateEnvironmentWithResponse call
+func ParseUpdateEnvironmentAnswer(rsp *http.Response) (*UpdateEnvironmentAnswer, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UpdateEnvironmentAnswer{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Environment
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem

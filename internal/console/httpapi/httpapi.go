@@ -62,6 +62,7 @@ type Tenancy interface {
 	Environments(ctx context.Context, p access.Principal, clientID string) ([]tenancy.Environment, error)
 	// CreateEnvironment adds an environment.
 	CreateEnvironment(ctx context.Context, p access.Principal, clientID, name string) (tenancy.Environment, error)
+	RenameEnvironment(ctx context.Context, p access.Principal, environmentID, name string) (tenancy.Environment, error)
 	// Users lists every user.
 	Users(ctx context.Context, p access.Principal) ([]tenancy.User, error)
 	// User reads a user with the roles assigned.

@@ -42,6 +42,7 @@ POST   /api/v1/enroll                                         install-token
 POST   /api/v1/enroll/agents/{agentID}/credential             agent
 POST   /api/v1/enroll/challenge                               public
 POST   /api/v1/enroll/findings                                install-token
+PATCH  /api/v1/environments/{environmentID}                   clients:write on row
 GET    /api/v1/fleet/agents                                   agents:read on list
 DELETE /api/v1/fleet/agents/{agentID}                         agents:write on row
 GET    /api/v1/fleet/agents/{agentID}                         agents:read on row

@@ -306,6 +306,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.updateClusterStmt, err = db.PrepareContext(ctx, updateCluster); err != nil {
 		return nil, fmt.Errorf("error preparing query UpdateCluster: %w", err)
 	}
+	if q.updateEnvironmentStmt, err = db.PrepareContext(ctx, updateEnvironment); err != nil {
+		return nil, fmt.Errorf("error preparing query UpdateEnvironment: %w", err)
+	}
 	if q.updateRoleStmt, err = db.PrepareContext(ctx, updateRole); err != nil {
 		return nil, fmt.Errorf("error preparing query UpdateRole: %w", err)
 	}
@@ -799,6 +802,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing updateClusterStmt: %w", cerr)
 		}
 	}
+	if q.updateEnvironmentStmt != nil {
+		if cerr := q.updateEnvironmentStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing updateEnvironmentStmt: %w", cerr)
+		}
+	}
 	if q.updateRoleStmt != nil {
 		if cerr := q.updateRoleStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing updateRoleStmt: %w", cerr)
@@ -962,6 +970,7 @@ type Queries struct {
 	trimFindingsStmt              *sql.Stmt
 	updateClientStmt              *sql.Stmt
 	updateClusterStmt             *sql.Stmt
+	updateEnvironmentStmt         *sql.Stmt
 	updateRoleStmt                *sql.Stmt
 	updateUserStmt                *sql.Stmt
 	useInstallTokenStmt           *sql.Stmt
@@ -1068,6 +1077,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		trimFindingsStmt:              q.trimFindingsStmt,
 		updateClientStmt:              q.updateClientStmt,
 		updateClusterStmt:             q.updateClusterStmt,
+		updateEnvironmentStmt:         q.updateEnvironmentStmt,
 		updateRoleStmt:                q.updateRoleStmt,
 		updateUserStmt:                q.updateUserStmt,
 		useInstallTokenStmt:           q.useInstallTokenStmt,
