@@ -164,6 +164,27 @@ func (e Section) Valid() bool {
 	}
 }
 
+// Defines values for SettingSource.
+const (
+	SettingSourceDefault     SettingSource = "default"
+	SettingSourceEnvironment SettingSource = "environment"
+	SettingSourceFlag        SettingSource = "flag"
+)
+
+// Valid indicates whether the value is a known member of the SettingSource enum.
+func (e SettingSource) Valid() bool {
+	switch e {
+	case SettingSourceDefault:
+		return true
+	case SettingSourceEnvironment:
+		return true
+	case SettingSourceFlag:
+		return true
+	default:
+		return false
+	}
+}
+
 // APIToken defines model for APIToken.
 type APIToken struct {
 	CreatedAt  time.Time  `json:"createdAt"`
@@ -625,6 +646,29 @@ type OnboardingStatus struct {
 	Onboarding Onboarding `json:"onboarding"`
 }
 
+// Part defines model for Part.
+type Part struct {
+	Evidence []Evidence `json:"evidence"`
+
+	// ID Stable: database, writes, schema, clock, nats, stream, ingest, disk, certificate, sync.
+	ID         string    `json:"id"`
+	MeasuredAt time.Time `json:"measuredAt"`
+
+	// Next The next step; always with failed and warning.
+	Next     *string   `json:"next,omitempty"`
+	Sentence string    `json:"sentence"`
+	State    GateState `json:"state"`
+	Title    string    `json:"title"`
+}
+
+// PartVersion defines model for PartVersion.
+type PartVersion struct {
+	Name string `json:"name"`
+
+	// Version Absent where it could not be read.
+	Version *string `json:"version,omitempty"`
+}
+
 // PasswordChange defines model for PasswordChange.
 type PasswordChange struct {
 	CurrentPassword string `json:"currentPassword"`
@@ -684,6 +728,31 @@ type Session struct {
 	Name        string              `json:"name"`
 	Permissions []GrantedPermission `json:"permissions"`
 	UserID      string              `json:"userID"`
+}
+
+// Setting defines model for Setting.
+type Setting struct {
+	Flag   string        `json:"flag"`
+	Group  string        `json:"group"`
+	Secret bool          `json:"secret"`
+	Source SettingSource `json:"source"`
+
+	// Value As text; of a secret: set, or not set.
+	Value string `json:"value"`
+
+	// Variable The environment variable; absent where only the flag sets it.
+	Variable *string `json:"variable,omitempty"`
+}
+
+// SettingSource defines model for Setting.Source.
+type SettingSource string
+
+// Settings defines model for Settings.
+type Settings struct {
+	MeasuredAt time.Time     `json:"measuredAt"`
+	Parts      []Part        `json:"parts"`
+	Settings   []Setting     `json:"settings"`
+	Versions   []PartVersion `json:"versions"`
 }
 
 // StatusSummary defines model for StatusSummary.
@@ -1023,6 +1092,9 @@ type ServerInterface interface {
 	// ChangePassword Change the caller's password
 	// (PUT /api/v1/session/password)
 	ChangePassword(w http.ResponseWriter, r *http.Request)
+	// GetSettings Measure what Console stands on, and show the configuration in effect
+	// (GET /api/v1/settings)
+	GetSettings(w http.ResponseWriter, r *http.Request)
 	// ListUsers List users
 	// (GET /api/v1/users)
 	ListUsers(w http.ResponseWriter, r *http.Request)
@@ -2164,6 +2236,20 @@ func (siw *ServerInterfaceWrapper) ChangePassword(w http.ResponseWriter, r *http
 	handler.ServeHTTP(w, r)
 }
 
+// GetSettings operation middleware
+func (siw *ServerInterfaceWrapper) GetSettings(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetSettings(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListUsers operation middleware
 func (siw *ServerInterfaceWrapper) ListUsers(w http.ResponseWriter, r *http.Request) {
 
@@ -2509,6 +2595,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/users/{userID}/api-tokens/{apiTokenID}", wrapper.RevokeUserAPIToken)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/users/{userID}/assignments", wrapper.AssignRole)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/users/{userID}/assignments/{assignmentID}", wrapper.UnassignRole)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/settings", wrapper.GetSettings)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/roles", wrapper.ListRoles)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/roles", wrapper.CreateRole)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/roles/{roleID}", wrapper.DeleteRole)
@@ -3951,6 +4038,44 @@ func (response ChangePassworddefaultApplicationProblemPlusJSONResponse) VisitCha
 	return err
 }
 
+type GetSettingsRequestObject struct {
+}
+
+type GetSettingsResponseObject interface {
+	VisitGetSettingsResponse(w http.ResponseWriter) error
+}
+
+type GetSettings200JSONResponse Settings
+
+func (response GetSettings200JSONResponse) VisitGetSettingsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSettingsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetSettingsdefaultApplicationProblemPlusJSONResponse) VisitGetSettingsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListUsersRequestObject struct {
 }
 
@@ -4367,6 +4492,9 @@ type StrictServerInterface interface {
 	// ChangePassword Change the caller's password
 	// (PUT /api/v1/session/password)
 	ChangePassword(ctx context.Context, request ChangePasswordRequestObject) (ChangePasswordResponseObject, error)
+	// GetSettings Measure what Console stands on, and show the configuration in effect
+	// (GET /api/v1/settings)
+	GetSettings(ctx context.Context, request GetSettingsRequestObject) (GetSettingsResponseObject, error)
 	// ListUsers List users
 	// (GET /api/v1/users)
 	ListUsers(ctx context.Context, request ListUsersRequestObject) (ListUsersResponseObject, error)
@@ -5466,6 +5594,30 @@ func (sh *strictHandler) ChangePassword(w http.ResponseWriter, r *http.Request) 
 	}
 }
 
+// GetSettings operation middleware
+func (sh *strictHandler) GetSettings(w http.ResponseWriter, r *http.Request) {
+	var request GetSettingsRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSettings(ctx, request.(GetSettingsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSettings")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetSettingsResponseObject); ok {
+		if err := validResponse.VisitGetSettingsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListUsers operation middleware
 func (sh *strictHandler) ListUsers(w http.ResponseWriter, r *http.Request) {
 	var request ListUsersRequestObject
@@ -5698,119 +5850,125 @@ func (sh *strictHandler) UnassignRole(w http.ResponseWriter, r *http.Request, us
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7D1rb9w4kn+F0C0w+5DddibJ7TgfFl5Pds+7M0kQJ5jDDXIBW6ru5lpNKiTldp/h/37gS6LU1Kvd6mQO",
-	"d7jFxC1KJOtdxariQ5Swdc4oUCmii4coxxyvQQLXf+ElUHn94zv1o/qb0OgiyrFcRXFE8RqiCzckiiMO",
-	"XwrCIY0uJC8gjkSygjVWr63x/U9Al3IVXbx8HkdrQt2f57H6nASuPvzfv+KT/zk7+eHzyac//S6KI7nN",
-	"1QxCckKX0eNjbCb7sM2hXFEKIuEkl4SpL7yl2RbpQQKxBZIrIpD6ymkUm7V/KYBvq8XrGfyV/o7DIrqI",
-	"/m1WQWVmnorZpZvcLCUnH9gt0B7olKOOBCAhyJKu+7HmjTvOypKM9K7KjTnmirooibNNRUdmeBslmadR",
-	"x0KDS/tj29IKIYH3QcsOOha49HQ3WbEcwX32rXawlR9thd33odUAvSOcaQoejEHvnbb1eEMOhctbQtM6",
-	"GhtzqgHjNp+RNZGd39Qjah9NYYGLTEYX52dnsZqCrIt1dPFC/0Wo+eu8nI1QCUvgejr1TZHjBDqnLEe1",
-	"7eXZi+BmKEt7PszSsd9ki4WAbgiZIWEQ+QA6PzP/50HpLAglRucM85TQZTfb+uOOw7lfWjjkHebSMAcg",
-	"tbg2pvjSCv2zs9B8nGXQDQMz4ji7F5Co/XYtxw7pXE+XZXBj39fTMd4mkS5RwrJiTV8hjDLAigTQapuv",
-	"gCJZcCo0IhhPgSPMWUHTNoSoOdpw8v2zGnhO/qIA1CabhMSym/n0iLa5zsP4l/12kTymUVTQBaFErCDt",
-	"VFxSwjqXCgtYIswBUSByBRzlnN1BiijjCM8xTRl1f/FkRe6gFU/VxGE5s8CZgHLFc8YywIaKCtGn/c2I",
-	"YwBQcTSInFEB2il4x9k8A72uhFGpVKVyFfI8IwlWEJ3lZsSf/iUUeB8GcpH7rp6xyTn2k680jyQsBUQE",
-	"EhLPM4j1bylITDItxwwj3eGsAIRpal4pOJwamjfTqdVcvrvW1rlef5oSNRvO3nGWA5dE7dZiKPd+eogS",
-	"DlhCeqn3vWB8jWV0EaVYwokka9gFYRzBfU44iDGvkFSN3fk5w0J+FONmNyQT+FjOYUHug4843LHbMdM8",
-	"+qT4q1q+nbicJvYg96l8n83/BYlUUzp0XNO8kCNxYgF8TX/EWxEQvXMBVKI1YCoQZQiMcC21/PcvX3ab",
-	"QRUQm/KvzlbdQNHf6Nr6T0SM3TmRsK7/o9OJdST/WK4Cc463u/jTX+ta688KOOnI1TqHeNQ63Qt1nN6s",
-	"2IYiRhNtuHQD3nyi8trDG0sSyOV1ClQSuR25scLwKzbCJ8dLQGKlvA8iT6MLWmRZU6h9UGYXbNCC0CXw",
-	"nBPtczSN2zHkpdYQ3NjSCekRQs754iHh4LttweccNBRx9nq84KtevhaiGClnKWdZtt87f90G9+K5hC3Q",
-	"WAHmcg5YHkC8d4lqATSBMXNwyACP1BWj5b6x94NrFoXIgaaQfqSSZLscrDhAxwuQls4LzNGacVAWGEXq",
-	"//WzlIF4hYhES5BaeFcEggr1YcVxVMmAYctVZl6mrNpqyZ6YN78MjgTG0R1wQYydM0AjeiGuOmHFLhhp",
-	"daZHydUc3uJb+Xx6FaKlyY7+UHJa4iwE1aBqceNbN/LBYgKo0sm/RomCRyIZj+Lo9s/ihLIUTtaMEvPT",
-	"ignfrKjwfVnGOg8pAvvFQguHW9+37dGbsAAI0VLlRbv3grCsQr172FU+DIIm1YJxrfE2K5Ypy5wKloUU",
-	"cgBiQ75XBl2Hw7EBKjsuBJqrFc4yoEsYCxT/vafb+o0FV1/3vxVcvwk6T+69jNNVHY5Ah/0fR/cnS3Zi",
-	"vdsPQDGVdn/lTvch4EnNdrOsySVuBYc9TfYrY6+NtdWX7cJNP3vTZqz0GI+k810n5kVYQSeMLjKSyD6g",
-	"OTv+yo3X7xb2nBNn2dtFdPFrD+DN+MdPTdv9rYmaKmccEXoHVDK+NZEjHZdgHFIjwl4hbARbaapwHbtg",
-	"FE7VklLO8ty4UfUpru1nCdiQ1Ea9SZlEOtRiok4l/xIqXz6PQn6rnWAMv9tX3gO2AZz6yn5Zbavdm/jx",
-	"Gm2wss3kBWJZCjxGkLNk9RmvAKeIccTUxj97p0EHMt37lLA3opXiFoQLebOliZk6qJYM9jD1sN1A9HAD",
-	"9JD+wi2h6XBB8k9C0xsd0Q2YbwqdFRSeGlnCXGbbGw2fAFDDcCQUqfcuKl5BHISyCbKMbUSMrG1A4d5n",
-	"Ow55hhNQrnaMMiKkQCuWpQijNbmXBQd3yKEJVm7YKbJY3axIpniKKpb0qLIMxcaRsrYVLFqcMnZHUiNY",
-	"d72fNu/YhgrqIPl4/aN/FqNP0tBtMYcTsRUS1kGe2dv38GTwriPS5Bm7lVKLF/prhvJq8rqSZh1K6Aja",
-	"0ii7ST2Uq0qTjAhS3rk0m3B4USO97TlL2x7lLG15IoDfkdZPbhi/zRgOv9w0gfT0tWX6H7CL8GaM3W6D",
-	"0Cs9+P3CvKME5+gg0r82AT3w5vLDDSoEcPSPXz68Uv/KQAi0IXLFCmn49ha2SACkRl9TuAOOMliYp9pi",
-	"Ou0LSDQmLdZz4E4u5MDXRCiGR+6V0yjuw5zajTeHB5A+9+K11sjv4UsBo1kW+x784FhKgnM8J5mNvnbH",
-	"42tOmGfdvzh/1mPdl/HLN7u+QehIeyfeWUfS63Uut9pvXTEhbQLMaT2UG8jjCJ4oBEK+/kHd5cl/mbO6",
-	"T7+v/n36+eTTH71Hf/jL70JUlhfzjCT/hG1HHO47YUhcUbLagTf3RzXDs5N///Tw4sVjcAJBlhQrdbs7",
-	"wV+xgJfP0e853qCP73/6Q6npNMe49xBTDKMpnTM1Au7lhfr3PVnjE2MfnpzHqMR8jEoyi5GHI33qp6Ab",
-	"I8DJCukYJJpvEUYUNhmh0EDP+bM/99KMp2s7D1a7FXHFF6U6rYJ7Hvn7+IprIYEKzF08a85rD+jwHeg8",
-	"oFd5VyMPZt/T9gdSXF0GEmNe/+wo9OoSzWFF7CmyVgI4TTkIAQJtjDOnfT7tmCGDNOPcxeEJP77/SYS8",
-	"PZv5wRYo57AADvZgq7R5dvVGw7rhIIp1yNz+wAuwi1W7EHgNSHGec7nQHBaMm8NyHWQn6n/Wf0ZznNyG",
-	"bOMQZXvGZTDGvWtaushQLRHQ7aRGOR74wpRfpe4d8qjra4TLPAj2R87qez9QjOzl9wcKkXlLm9zy90lg",
-	"/2DZa+XS0WS08JShSAlQJR82WKA1YFHwRtimk44yPIesJTkjZ1yGWP0GE63pSovT6EImy/nV090wvefx",
-	"6sSZfkI1q3PDQ4D8G4Esfc05Gxt4NLk8YY+bKROQ7278Hzdv3yD7FDGOykKGMrWxezvuw7GbPbwjmqqX",
-	"96GMgYffK0hux9oYcZRYs6sW5X72PDByDULgZXhwzyRCYlkI/0iO3SovEHOqRsTRApPM5LrdkkYYoPWs",
-	"Q223/HS1vA7oi6N6JHXLps+kX9glDhZZjqIetT16bV55frar3Ic5C1/Dai33HMLZ361fOwZRJpm2B3Dq",
-	"w5c27TaOwJPZw1SFeyFgR7Xpb+2MtwVaqHTzB/kGhuynCs0SmQ0+WjPLci/FVcquW5MHnjYUXZYwH2M3",
-	"sfUa05C9yRAvKCIUYSRWkGVBY5gtFiFBfmnTOrXcVubwZoVllVS1xluk32wJpdzLfrjpUW2guHHYckIu",
-	"x0JoqbbBRBpBN89Ycmt/awi/UAbC3zmmEtJ3ZfzmuIkIeW3eHjVYjQ0BaOdQ7VgniuaMBoCOMcTFyPFF",
-	"kPMDSXb19ZQTBSFGhcRZdlXxyqhEA2sN7GY+Ku+TJCsX9jCOneI1YwQJhMPBxjXIFUt9+l5jShbQkjzj",
-	"GKq+gL8xjjB69/bm+j87GNzyRl0Z9nixDWDb1dp1xKW9UH66A+T7pHbvayQc1oEcEPY4WD75Gt9/FBCI",
-	"SJzZbOmC6mIy47i0p0Xvine/zmnq5HNPyTqyzshdlUGjSKgQkH4u8qj8fJDgCwFDzkP6kvnKlHcHX/tl",
-	"nx58NLoN9NHzPu79fkTdk6713gKjPAHx8X3aUQNxTf+DFVzUCmGU89E4Ds2RZOiHM5TirTBJYWr7AuWE",
-	"UkjVw2YO4Cv07LnJM9gQAbX0/mfnL8/68vtrjOBqJZuFgPsWCfRyR333P5MyE44IV5kUBGrJnaHCosZh",
-	"EkN6rLKpFC2+QpgiuM8zkhCJkhUjCbTE+TpJcvKwTk2e7x/X8T+zV+0CaeiVUWs+XA1DbRmhjVZZHuP2",
-	"dwu5DLs3ukQ5qD2qaEJAiONRErz1cF5RufpYeyaSWh9KWJGZUNcckBpfpl6VcfoNFv1wtvXYGhpdKQBv",
-	"9b8OQv3hl0093868TXf1gClA++VHuCUEgVTKubFKy1VajiEhnCQgxI+MjiqTcGWco4pUnpLhON4itK+0",
-	"lKikROQZ3rZOeJhjtBYDsszDGgv2DAt5pez5caDQaWplJLKzLFuPuinWa8y3HRlZI0271vQoHw19JzYV",
-	"X+xj0TUQ3sxf6IkJ9pFDAx7N/fuTd29tcsvAky772wXVR95Dwng62i7w4mADTAIXCXiMdwyK3ayMPMOE",
-	"GtM31vWExlh4hWiRZVav6fRFfcKkjZpTHRPMMjzPoKFDfKatZn7DQqlHSrVSZqb2vv4KgU53MVPbmcNn",
-	"3UzCKNffN4rHId47+N49zpLjzbUG6XjL8o+ma9gLgDQuCaOb6iphNipIrjRd37Y+cJzclsdKYzWcay8U",
-	"pEwXd2LUOClKBiJCdzrtxFXiQZn4rn5jOjtO50uIFaS6TDbu0C6Dt7ofEXWhvAKevx5nbQSx+w4LsWE8",
-	"vVrhPcqLCs51XyPzjT0kPIXN0Lef9R7RNVZT/3pw81WDiFFSNA2IoRt9FhAkjSSYavbLCkvd7UG0kVTH",
-	"6TJwbutOBh7elQfcoWMkJRC6zoSKlrzcttOfqji1x1E0B3X+eVBhMrXTsMZ+DxQ2+52qPiULs5aReKhU",
-	"w7d3pmOLzhnkamO1lMGyIYhJjiDpt5ci2J/4V80UxKYtxx6BxXlBMnlNwwp0dKV6eYT0lMi/Xzbollf/",
-	"dtvej5UB1b7TBvJDMXd70v/CSGP713kPTFw7lQFAmNz01lS2v9HtWmZ5AftDlBhUML6BfU5aYd2mGkaT",
-	"e+dh/86BcEB/2A5P/QeSrhOUWXw8lEzq7vFIgWEPwIP6y56EB58t640X/IIxfcoezq6QbW+5I/lwfYs9",
-	"m++PZ+17xF8B05ifI234O0ysm7ZzwKrGl5YzES5jTzfD8NP5tC6TanK0BanbZMgVULTS5ZhIgbulsC1l",
-	"FMICPx0ZyNGTDKf9ltgj29BQOsgvK4bYxjbH04V/QkLeH8WtgGu36mZw6w1h8aMYXySdSHLXAsiqy+6I",
-	"7hpVt4oAkPY5TG4VaU/PU25IHAuL+hmnD4Q2mO/V8cvtq5YRV7e1BlbdnA9wqfJD+VNNKd3lSSnYTK7J",
-	"NdHvr8nV6++wTFYHZJyvgaPGxkzn0IITub1RgLJ6DzAPJq1RdPnu2kTLTl2zR70p80L5+ZWUeX/oT9dH",
-	"6wEjPikqi2cno44sKaQnhKI5ZxsB/JXyiOjStRZI2BrQgrM1wlSfoCPGyZJQ3QaTw6IQXpPLhLFbAlUn",
-	"SutsfXbzV5SUE+XF6H6OhC7Y7spsqa5u0bzGdGv7vQhUUF0LQ8uOMnGZZ4BRjuUKESoZUq/YBgRqeRlJ",
-	"wFY92bVd5jhZwcmz07MojgqeWXCJi9lss9mcYv34lPHlzL4rZj9dX71+c/Nav1M549E7s0t0Zdbj+WAX",
-	"0d25VmA5UJyT6CL6/vTs9HtTPrfSZDPDOZndnav/nJg8BvXrEkL9BmzIFSdSIGxKcbTiMhCosiH1j98J",
-	"xFkGwtSGSmSfKV2gAKNdW24c+9hW1ROJbCYGYhwRgWw2zCm6logVMiN3IDSUDTNZSlGfK9dyii6r56Zf",
-	"KkU4XRNKhORYMo4ESBFrbxujFDSz6+agsZ0PwR3wrd1sVeAqmCZ2JSj08Os0uoiUCHQNAUXUaEf67Oys",
-	"oxXpuBaktTaMgT6kP5ZdO1ymRfh75QK9pqZxJJyprTekd1wKDeFgkCiHX3M3XgoleR1bfYqj+xM/lbN8",
-	"ossijJKow+1Kq+GylaKR6CDkX1m6PTjMjA5/rCsOyQt43EHY+cEnt/kcAZT9bI8tZP00RRG+i1ZjKjbA",
-	"Ec4OhF2dvYM9jVA2tdoHuY9xQHzMHqqbJR6NEMnA+Eh1Enivmc0jAf+Cj5buN9WQWfOWi8dPO8h8vivD",
-	"DsUmZvF1UD6BTTxIWj3jSeFdiXNlx0wob7z+UVNLm6TcjYOYBIppsg1AzI690Ek36qlIWG6uFRCyT9xc",
-	"uZswphA2fh+wI4sa14RrOjxdpkpZljeJDMfThhN93lghylpNIZqfPbjchsdW8v87yBKN4wRG/ZqXgLg4",
-	"+w0h5D3gPTGywzlJ2cItd75SHeQf89RnnqdD/Rtgvt8WrnW90aH4z623i/1m9gz9pH5k3aqQqvNq8VQK",
-	"iXtfaF6aMCkrN1KGptaF7qqHGFHY6AZjhAsf5R5CdrG+YmK8bjSpRW/9tIJvkcWbaWlHZvNAKlaAFnS7",
-	"GoNCBPdEaPvedOGw2TmaUg6p/IctzD07qrdhJtUOuIGJbpOnIzpznNwiyRAZSdu78oyzTZ8w83J+uu3q",
-	"1/7Ab9i+aHauOEY8wAeicnUOY3wMMdtf124++xZl006TkyM7ALXuIhN7ARTVb6Kb3hax8ebd8OQuA/vJ",
-	"kt80B+9UKU3NwrWgfbt5YWE8XPw2GbhxRErkqlZ+Z2LATvGYxF0bg8Kl9XOhw7m1TM1nz9GKFVzE6NkL",
-	"XSK2G4o1wuK6nvr6LUqL3aLJI4uLQLnZtxWerBHrU6hz1zhoujWzB588OwOWl6bu5wmW8u5FjMeNWtod",
-	"eBbZK0SZXBG6RJAJnQQtWZGYa+EObJb1QH7m1Sq0RX4adQqTgP/gMr6sqpg4GqT41DGOhaU9mMNId6Fe",
-	"6f7nZcS/yVz7eJbjsVxlF7cheaf84BtH8856J0T0zza1qmLgaRDYd/xgB43FzJfBMZ7qrtIBg71LhweM",
-	"9m/gHTDcv4t7wPCd258nDjRXjcunP6Ypse4orvxpZCgqQHDK4LdVPQ0l3Mw/USaHQM/PfnAr+owzcge2",
-	"Y355N5c7jbPFQEQgc0+ZjJEgNAFtYzba9W90nfacK33ovzzHye0FKqgTr8T0LtxgIqvUhQ0W6EtBwLRH",
-	"+OEMCUgYTc3dADazwNR9NONva3YHrjX8eJO1dh/7sU9B1dJ1KMAASidVmJplDd/SyrB3rwuJt2Pop8Wu",
-	"iDvOhqYC48GZ9ijHQw4a+3Nsm4bwGXaG9f2UJ8S7oDIc0WlcZHkQNE2QOFJf5dFPlCanD7NBU1Hk3/Kp",
-	"RRdGHHRdyz70M9gTqBPQg73o/LH7mElnQIonk80A+8O/mn3A+N+iZVNWswxfe3Up+4DRt4SmwxfDUjiG",
-	"sV51RpnaXmIUkCUjFy/XVPidQH6p7uEks+mZ3i57TQN+c0fmVHFw/1qOI4vNxv0Ch0evzbnWAqeeJP3r",
-	"J0W0Ff7NUkpb1MOysYNOSCgbrBbnDmB2Zl6ePdhelY+z+uUFbce7FDZXfq/6kXl2yyOERGtlvsdWt969",
-	"DhPSzKdGSgdsqnsbvGuDlaQYRzZmbIBcagXQnXlxXinvdGAuJzkalC/FrTVoqiJryXTJwUDYmoLnEHD9",
-	"dtph2L5jQrq+4BPJ22bb8UGcc3h/cLhgVDDRZO/AZzSjgGxx4hqoPk1ULjIAaSVlpy15udzrlL/sWHm8",
-	"AFI81L69yYrlMUzLKQ206qLwyVOtlo2sY006bQJ2SCzLp71KSw+NZunxtViW1wyijF6Vl2a42pideNKP",
-	"ei5n5j1Z2R8rlmSWbW/W1HlDYVXYg6XREaNpAHVghpg+VjQa0L3uSJgbZhwywAIGxIrem5F7B4v+T+FI",
-	"g8Kc8bnbrzz+MOkTmdKuxIRZNRM8jWeG4FLJoC4M6hKf/+cwHfzXJwp9lv6TUVXPlpo9yMGlWE9KnZHf",
-	"Qi3WZHkjupK105x8r0dMSKVl65yp7SJud9Kf2KdHBgpKXIVPd1rne1OrPEk4oey1dOTMKtN6aOo6LG4g",
-	"NxRBw2qw9NjZg/pPj7QwlppF3zgpYb7+Fc1LAzx7CzKbs3SrL2QXhwFnHNlmIaECqgMB7Ktzy9lvhlve",
-	"m9v3y5vrte/k9Z4ywYdJuMnreNHmeNyUTSkmA/BNWV88GYx/WTHlnZo2HohQ01jBtYLY6kuxUrZ3NbT9",
-	"beb3T7E81rjqmqbCNm6w79TrsdHcXoXOqGV/LG7Fqd/mYMkQo2jD+C2hS5clknO25HgttJjQ7TwuvPtq",
-	"y04TapsrfAcoA3wLaYwyHWKgqcv8UG8iLNDGXknU0Ii6kYXXyHQKPm90fv1KwcKScswyPBR9J0p47k0v",
-	"hehLXvsoTA7TZExXdkaa2lArRD0bq11y6ZF7G2q6C9M0JFl12DqyoWY6S01tqBWiljzRh6BhqkWPnT2Y",
-	"3oqdhfIWceMsDvPdI7jdU6PA5kCp/Zg0aB1a1C2JTOO3WpL7k5jH1c03+yVR2FQqYrfhEAKaNnSWpzHM",
-	"g532IoXukaVDw0VKlLu2QQJvlYLa6E5Vp+gScX8Wnc8oTDN+25KqvDk9ZKgeiGymkRamn9uRDdXpSVWZ",
-	"p3FFHGByRsu/DBnrTFIBLm8roCynkDDh1mBhxeq3wvpGxc5XbqTlMNlWf7e3GBqCv47eTA1rerEA3QQR",
-	"Yamv9bD90pTECZ05mRCcTwFPI4D4t9n+6Sgaf9bo3dqSaKsH7RVzOIYor3rJfp3mbF4r2wmNQD1LGXNi",
-	"zhph+vZpjfBDxx3aSWX2UP3RE+D7SPGBqGcAH3uL+hqc/AHfllFB02Z0OA/3I6aZHeOatP76SYGmDBLZ",
-	"NBngdw7IpiHoTAPDLiR4nYitq1AONJrDgpm4hI1F4GZ22WnVGrXKrlErsT9WbRvLn9zu/Z+Mhvd+Yf6d",
-	"R+WvZUar95s53nr89Pi/AQAA//8=",
+	"7H17c9s4kvhXQfG3VbMP2rIzmfx2nD+2vJ7snndnklSc3FxdKpeCyJaENQUwAGhZ5/J3v8KLBCnwJYtK",
+	"5uqubmtiESQa/e5Go/EQJWydMwpUiujiIcoxx2uQwPVfeAlUXv/0Vv2o/iY0uohyLFdRHFG8hujCDYni",
+	"iMOXgnBIowvJC4gjkaxgjdVra3z/M9ClXEUXL57H0ZpQ9+d5rD4ngasP/9dHfPLfZyc/fj759KffRXEk",
+	"t7maQUhO6DJ6fIzNZO+3OZQQpSASTnJJmPrCG5ptkR4kEFsguSICqa+cRrGB/UsBfFsBr2fwIf0dh0V0",
+	"Ef2/WYWVmXkqZpducgNKTt6zW6A92ClHHQlBQpAlXfdTzRt3HMiSjPRC5cYcE6IuTuJsU/GRGd7GSeZp",
+	"1AFoELQ/toFWCAm8D1t20LHQpae7yYrlCOmzb7WjrfxoK+6+D0ED9I5wpjl4MAW9d9rg8YYcipa3hKZ1",
+	"MjbmVAPGLT4jayI7v6lH1D6awgIXmYwuzs/OYjUFWRfr6OIH/Reh5q/zcjZCJSyB6+nUN0WOE+icshzV",
+	"tpZnPwQXQ1na82GWjv0mWywEdGPIDAmjyEfQ+Zn5Pw9LZ0EsMTpnmKeELrvF1h93HMn90iIhbzGXRjgA",
+	"KeDahOJLK/bPzkLzcZZBNw7MiOOsXkCi1tsFjh3SCU+XZ3Bj39fTMd6mkS5RwrJiTV8ijDLAigXQapuv",
+	"gCJZcCo0IRhPgSPMWUHTNoKoOdpo8v2zGnpO/qIQ1KabhMSyW/j0iLa5zsP0l/1+kTymU1TQBaFErCDt",
+	"NFxSwjqXigpYIswBUSByBRzlnN1BiijjCM8xTRl1f/FkRe6glU7VxGE9s8CZgBLiOWMZYMNFheiz/mbE",
+	"MRCoJBpEzqgAHRS85WyegYYrYVQqU6lChTzPSIIVRme5GfGnfwmF3oeBUuS+q2dsSo795EstIwlLARGB",
+	"hMTzDGL9WwoSk0zrMSNIdzgrAGGamlcKDqeG5810CprLt9faO9fwpylRs+HsLWc5cEnUai2Fcu+nhyjh",
+	"gCWkl3rdC8bXWEYXUYolnEiyhl0UxhHc54SDGPMKSdXYnZ8zLOQHMW52wzKBj+UcFuQ++IjDHbsdM82j",
+	"z4ofFfh24nKa2MPcp/J9Nv8XJFJN6chxTfNCjqSJRfA1/QlvRUD1zgVQidaAqUCUITDKtbTy37940e0G",
+	"VUhs6r+6WHUjRX+ja+k/EzF25UTCuv6PziDWsfxjCQXmHG936ae/1gXrLwo56UhoXUA8Ck73Qp2mNyu2",
+	"oYjRRDsu3Yg3n6ii9vDCkgRyeZ0ClURuRy6sMPKKjfLJ8RKQWKnog8jT6IIWWdZUau+V2wUbtCB0CTzn",
+	"RMccTed2DHspGIILWzolPULJuVg8pBz8sC34nIPGIs5ejVd81cvXQhQj9SzlLMv2e+ev2+BavJCwBRsr",
+	"wFzOAcsDqPcuVS2AJjBmDg4Z4JG2YrTeN/5+EGZRiBxoCukHKkm2K8FKAnS+AGntvMAcrRkH5YFRpP5f",
+	"P0sZiJeISLQEqZV3xSCoUB9WEkeVDhgGrnLzMuXVViB7at78MjgTGEd3wAUxfs4Ai+iluOqMFbtkpLWZ",
+	"HidXc3jAt8r59CZEa5Md+6H0tMRZCKtB0+LGty7kvaUEUGWTP0aJwkciGY/i6PbP4oSyFE7WjBLz04oJ",
+	"362o6H1Z5joPqQL71UKLhNvYt+3R67ACCPFSFUW794K4rFK9e/hVPg6CLtWCcW3xNiuWKc+cCpaFDHIA",
+	"Y0O+VyZdh+OxgSo7LoSaqxXOMqBLGIsU/72n+/oNgKuv+98Kwm+SzpNHL+NsVUcg0OH/x9H9yZKd2Oj2",
+	"PVBMpV1fudJ9GHhSt92ANbnGrfCwp8t+Zfy1sb76sl256Wev25yVHueRdL7r1LwIG+iE0UVGEtmHNOfH",
+	"X7nx+t3C7nPiLHuziC4+9iDejH/81PTd35isqQrGEaF3QCXjW5M50nkJxiE1Kuwlwkaxla4K17kLRuFU",
+	"gZRylucmjKpPcW0/S8CmpDbqTcok0qkWk3Uq5ZdQ+eJ5FIpb7QRj5N2+8g6wTeDUIft1ta1Wb/LHa7TB",
+	"yjeTF4hlKfAYQc6S1We8ApwixhFTC//s7QYdyHXvM8LeiFaOWxAu5M2WJmbqoFky1MPUo3aD0MMd0EPG",
+	"C7eEpsMVyT8JTW90RjfgvilyVlh4amYJc5ltbzR+AkgN45FQpN67qGQFcRDKJ8gythExsr4BhXtf7Djk",
+	"GU5AhdoxyoiQAq1YliKM1uReFhzcJodmWLlhp8hSdbMimZIpqkTS48oyFRtHyttWuGgJytgdSY1i3Y1+",
+	"2qJjmyqoo+TD9U/+XozeSUO3xRxOxFZIWAdlZu/Yw9PBu4FIU2bsUkorXuivGc6r6etKm3UYoSNYS2Ps",
+	"Jo1QripLMiJJeefKbMLpRU30tucsbXuUs7TliQB+R1o/uWH8NmM4/HLTBdLT18D0P2CB8GaM3WqD2Csj",
+	"+P3SvKMU5+gk0r82ATvw+vL9DSoEcPSPX9+/VP/KQAi0IXLFCmnk9ha2SACkxl5TuAOOMliYp9pjOu1L",
+	"SDQmLdZz4E4v5MDXRCiBR+6V0yjuo5xajTeHh5C+8OKVtsjv4EsBo0UW+xH84FxKgnM8J5nNvnbn42tB",
+	"mOfd/3D+rMe7L/OXr3djg9CW9k6+s06kV+tcbnXcumJC2gKY03oqN1DHEdxRCKR8/Y26y5P/NHt1n35f",
+	"/fv088mnP3qP/vCX34W4LC/mGUn+CduOPNx3wrC44mS1Am/uD2qGZyf//9PDDz88BicQZEmxMre7E/wV",
+	"C3jxHP2e4w368O7nP5SWTkuMew8xJTCa0zlTI+BeXqh/35M1PjH+4cl5jErKx6hksxh5NNK7fgq7MQKc",
+	"rJDOQaL5FmFEYZMRCg3ynD/7cy/PeLa2c2O12xBXclGa0yq557G/T6+4lhKo0Nwls2a/9oAB34H2A3qN",
+	"dzXyYP49bX8gxdVloDDm1S+OQ68u0RxWxO4iayOA05SDECDQxgRzOubTgRkyRDPBXRye8MO7n0Uo2rOV",
+	"H2yBcg4L4GA3tkqfZ9duNLwbDqJYh9zt97wAC6xahcBrQEryXMiF5rBg3GyW6yQ7Uf+z8TOa4+Q25BuH",
+	"ONtzLoM57l3X0mWGaoWAbiU1zvHQF+b8qnTvkFtdXyNd5mGwP3NWX/uBcmQvvj9QiswDbXLP32eB/ZNl",
+	"r1RIR5PRylOGMiVAlX7YYIHWgEXBG2mbTj7K8ByyluKMnHEZEvUbTLSlKz1OYwuZLOdXT3fT9F7Eqwtn",
+	"+hnVQOeGhxD5NwJZ+opzNjbxaGp5whE3Uy4g3134P27evEb2KWIclQcZytLG7uW4D8du9vCKaKpe3ocz",
+	"Bm5+ryC5HetjxFFi3a5alvvZ88DINQiBl+HBPZMIiWUh/C05dquiQMypGhFHC0wyU+t2SxppgNa9DrXc",
+	"8tMVeB3YF0eNSOqeTZ9Lv7AgDlZZjqMetT96bV55frZr3IcFC1/Day3XHKLZ321cO4ZQppi2B3Hqw5e2",
+	"7DaOwNPZw0yFeyHgR7XZbx2MtyVaqHTzB+UGhqynSs0SmQ3eWjNguZfiqmTXweShp41ElyXOx/hNbL3G",
+	"NORvMsQLighFGIkVZFnQGWaLRUiRX9qyTq23lTu8WWFZFVWt8RbpN1tSKfeyH296VBsqbhy1nJLLsRBa",
+	"q20wkUbRzTOW3NrfGsovVIHwd46phPRtmb85biFCXpu3xwxWY0MI2tlUO9aOotmjAaBjHHExcnwRlPxA",
+	"kV0dnnKiIMaokDjLripZGVVoYL2B3cpHFX2SZOXSHiawU7JmnCCBcDjZuAa5YqnP32tMyQJaimecQNUB",
+	"+BvjCKO3b26u/6NDwK1s1I1hTxTbQLaF1sIRl/5C+ekOlO9T2r2vk3DYAHJA2uNg9eRrfP9BQCAjcWar",
+	"pQuqD5OZwKW9LHpXvfvnnKYuPveMrGPrjNxVFTSKhQoB6ecij8rPBxm+EDBkP6SvmK8seXf4tV/2+cEn",
+	"o1tAHz/vE97vx9Q95VrvLDLKHRCf3qcdZyCu6b+xgovaQRgVfDS2Q3MkGfrxDKV4K0xRmFq+QDmhFFL1",
+	"sFkD+BI9e27qDDZEQK28/9n5i7O++v6aILizks2DgPseEuiVjvrqfyFlJRwR7mRSEKmldIYOFjU2kxjS",
+	"Y5VPpXjxJcIUwX2ekYRIlKwYSaAlz9fJkpOndWr6fP+8jv+Zvc4ukIZdGQXz4c4w1MAILbSq8hi3vlvI",
+	"ZTi80UeUg9ajyiYElDgepcFbN+cVl6uPtVciKfhQworMpLrmgNT4svSqzNNvsOjHsz2PrbHRVQLwRv/r",
+	"INwfftmc59uZtxmuHrAEaL/6CAdCEEmlnhtrtNxJyzEshJMEhPiJ0VHHJNwxzlGHVJ5S4TjeI7SvtBxR",
+	"SYnIM7xtnfAw22gtDmRZhzUW7RkW8kr58+NQocvUykxk57FsPeqmWK8x33ZUZI107VrLo3wy9O3YVHKx",
+	"j0fXIHizfqEnJ9jHDg18NNfvT969tMk9A0+77O8XVB95Bwnj6Wi/wMuDDXAJXCbgMd5xKHarMvIME2pc",
+	"31ifJzTOwktEiyyzdk2XL+odJu3UnOqcYJbheQYNG+ILbTXzaxYqPVKmlTIztff1lwh0uYuZ2s4c3utm",
+	"EkaF/r5TPI7w3sb37naWHO+uNVjHA8vfmq5RL4DSuGSMbq6rlNmoJLmydH3Les9xcltuK421cK69UJAz",
+	"Xd6JUROkKB2ICN3ptBNXhQdl4bv6jenqOF0vIVaQ6mOycYd1GbzU/Zioi+QV8nx4nLcRpO5bzEefYD/8",
+	"FkYj1tBp9QuUYonnWCgqcCJBxMh8MUZJxpLbGFEs1Y+SA17HiNAlCBmjlIjbGCUK4AVJsIQYiS1NWpKM",
+	"Zq95VCl5MNP43pV7Cwn5S4SzDd6aqktkEu56f9umA0/DSeCvtjXTsSPjYahne0ax0r9Xu3h7lHV0bQoG",
+	"DzuU8dJOSNUfPbUWgrzFQmwYT69WeI8TdwXnutWX+cYeTg+FzdC3n/XuWjegqX89uPiqZ8ooxyKFNjkO",
+	"8noSrL78dYWlboAi2rRsR8EFcG6PYg3czy5rPkJqSdnILlksWkrV26SuOq/dkzsxe9e+QBbm8EIa5tZ3",
+	"QGGzX6HBUwqTa0W6h6q+fXNnmhjpMlquFlaroi175Jh6IZJ+e1Wz/bWw1UxBatoOBSOoOC9IJq9p2Kcc",
+	"3byh3FV9ymaYf5LWgVf/dtvaj1UU2L7SBvFD21C2+OUHo43tX+c9OHEdhgYgYfJoVHPZ/nGo6yLn7WEd",
+	"4tRNheMb2Kf4ANZtpmE0u3c6WTs1EgH7YZue9e/Ru+ZoBvh4KJvcgJTjU5WLDIfL3pecFXnY1kHCQYaV",
+	"i2AFT2pbmW5fJ270J9UThyhdlnA23Duhz1S8RGyBMDIwXCABUp+sVG6egLCDcIc5MQmFkIPuQYXcyEby",
+	"ndHMpOoVzGqaFl+kQUi9QodIt64SRSUeO2g5NrDeJ3TJMZfDOV3HhgHmFh7Agz7kuDXwLWsMxwHlooz+",
+	"ogwvdjFr96D3Jg+SpZaUHWmTbdlV0EW09VfBZ8t6ux+fcrq2K1zTJ9vecoVg4VOVtiKsfxdl38KyCpkm",
+	"6TEyc3SHSRaW5b+p8WW+hghXJ65bMPlF5FqSpZocbUHq5kxyBRStdBMApNDdcpw6ZRTCai8duX2gJxlu",
+	"Xlp2vNiGhooQf10xxDa2JWuZf+jXVxVy7VLdDA7eEBU/iPGtORJJ7loQWfV2H9HTqeqRFEDSPiVMrV7D",
+	"00/HNIy6xUW9ssZHQhvO9+oz6dZVq8OuhzMDz3qeD8ha5IdKWTQdoa5khcLN5M6yZvr9nWX1+lssk9UB",
+	"Bedr0KixMOMaFpzI7Y1ClLV7gHmwVJqiy7fXZo/m1LUY1osyL5SfX0mZ92846a4cesCIT4oqqNip4yZL",
+	"CukJoWjO2UYAf4kSnfyzDW0Stga04GyNMNV1W4hxsiRUN1/msCiE11o5YeyWQNX/2OYzPrv5K07KyT9h",
+	"a7oIE7pgu5DZBhH6YoA1plvbZUygguoTmLTsYxaX1W0Y5ViuEKGSIfWKbXujwMtIAvasrYXtMsfJCk6e",
+	"nZ5FcVTwzKJLXMxmm83mFOvHp4wvZ/ZdMfv5+urV65tX+p0q3xW9NatEVwYeL81xEd2dawOWA8U5iS6i",
+	"70/PTr83h7ZXmm1mOCezu3P1nxNTPad+XUKoy43d6MOJFAibA6DacBkMVDX4+sfvBOIsA2E6Ekhknylb",
+	"oBCjs0fc5M5i28uFSGTr/1SoQQSyNZin6FoiVsiM3IHQWDbCZDlFfa6E5RRdVs9Nl26KcLomlAjJsWRc",
+	"BxaxTmhhlIIWdt2SOrbzIbgDvrWLrdoqCKaZXSkKPfw6jS4ipQJdG1oRNZpgPzs762iAPa7xda35b6D7",
+	"9U9lryhX3xf+Xgmg10o7joRztfWC9IpLpSEcDhKcZUa6sQpAPpZi/SmO7k/8AwTlE30YzxiJOt6utBku",
+	"G/gajQ5C/pWl24PjzNjwx7rhkLyAxx2CnR98cltFGCDZL3azXNb38BXjuz1STMUGOMLZgaira0axZxHK",
+	"Vor7EPcxDqiP2UN1n9GjUSIZmBipzgLvtLB5LOBfK9XSc60aMmverfT4aYeYz3d12KHExABfR+UTxMTD",
+	"pLUznhbe1ThXdsyE+sbrWji1tknK1TiMSaCYJtsAxuzYC13qqZ6KhOXmMhsh+9TNlbt/aQpl43efPLKq",
+	"ca0fp6PTZaqMZXl/1XA66eqBGqGs1xTi+dmDq6h7bGX/v4MsyThOYdQvFwuoi7PfEEHeAd6TIjuSk5SN",
+	"Q3MXK9VR/iFPfeF5Ota/AeH7bdFan3I9lPw5eLvEb2Yrt07qhVKtBqmqkhJP5ZC494XmVT2TinKjUHVq",
+	"W+guGIoRhY1ua0m48EnuEWSX6ismxttGU9D6xi9m+xZFvFkMfWQxDxQAB3hBN0kzJERwT4T2703vJ1sT",
+	"qjnlkMZ/GGDu2VGjDTOpDsANTvQWos7ozHFyiyRDZCRv7+ozzjZ9yszbeuz2q1/5A79h/6LZL+kY+QAf",
+	"iWZv+BDOxxC3/VVtP/tb1E07rbWOHADUelpNHAVQVK8vmN4Xsfnm3fTkrgD7JfrftATvnI2dWoRrSft2",
+	"98LieLj6bQpwY4uUyFXt0LfJATvDY46L2BwULr2fC53OrZ0PePYcrVjBRYye/aAPJu+mYo2yuK4fuPgW",
+	"tcXuUf0jq4vAIedvKz1ZY9ancOeuc9AMa2YPPnt2JiwvzWnTJ3jKu9f/HjdraVfgeWQvEWVyRegSQSb0",
+	"0RvJisRcRnpgt6wH8zPvhFxb5qdxOm4S9B9cx5dn+SbOBik5dYJjcWk35jDSdx+s9K0bZca/KVz7RJbj",
+	"qVwV8LcReefQ2zdO5h14JyT0L7a0qhLgaQjYt/1gB42lzJfBOZ7qhuwBg72r7geM9u99HzDc+ASDh3te",
+	"y1ESzdV1GdNv05RUdxxX/jQyFRVgOOXw27OkDSPcrD9RLodAz89+dBB9xhm5A3tPS3kjpNuNs0dQiUDm",
+	"dkwZI0FoAtrHbFwSs9FH2eZc2UP/5TlObi9QQZ16JdKeKCSyKl3YYIG+FARMU54fz5CAhNHU3EhjKwtM",
+	"OXMz/7Zmd+AuJBnvslqsfZ1dUAW6TgUYROmiCtMpQ+O39DLMhQdISLwdwz8tfkXcsTc0FRoPLrRH2R5y",
+	"2NhfYtsshC+wM6xvRT4h3rXI4YxO4/rkg5BpgsKROpRH31GanD/MAs2hPf9uaa26MOKgj47twz+DI4E6",
+	"Az0Ic7DpsXubSVdAiiezzQD/w4AzePxv0bMpD4wNh11iOXz0LaHpcGBYCsdw1qt+XFP7S4wCsmzk8uWa",
+	"C78TyG8QcTjNbG7qaNe95toXczPzVHlw/zKoI6vNxq02hyevrbnWCqdeJP3xk2Laiv4GlNIX9ahs/KAT",
+	"EqoGq+W5A5SdmZdnD7ZD8uOsfmVO2/Yuhc2Vf0PKyDq75RFSorWT9Mc2t95tQhPyzKdGSQdsqtuCvMvq",
+	"laYYxzZmbIBdaj0GOuvivNPy06G5nORoWL4Ut9ahqfoYSKaPHAzErekpEEKuf4lDGLdvmZDuNoqJ9G3z",
+	"sotBknP4eHC4YlQ4MSd8LeTulHG2OHFtu5+mKhcZgLSastOXvFzutctf9kk+XgIpHurf3mTF8hiu5ZQO",
+	"mibLcUqtlo2qY806bQp2SC7L573KSg/NZunxtVyW12+lzF6VVzW5szE7+aSf9FzOzXuysT9WLsmAbe9z",
+	"1nVDYVPYQ6XRGaNpEHVggZg+VzQa0b3hSFgaZhwywAIG5IremZF7J4v+V9FIo8Ls8bk7Fz35MOUTmbKu",
+	"xKRZtRA8TWaG0FLpoC4K6iM+/ydhOvmvdxT6PP0nk6peLTV7kIOPYj2pdEZ+C2exJqsb0SdZO93Jd3rE",
+	"hFxadqea2i/idiX9hX16ZOBAiTvh013W+c6cVZ4knVC2MztyZZXp7jX1OSxuMDeUQMPOYOmxswf1nx5t",
+	"YTw1S75xWsJ8/Su6lwZ59u59NmfpFq1YlorDoDOObLOQ0AGqAyHsq0vL2W9GWt6Brnsy/Xn0ESqaIq+9",
+	"m0k+TCJNXseLtsDjpmxKMRmCb8rzxZPh+NcVU9GpaeOBCDWNFVwriK2+ijFle5+Gtr/N/P4pVsbq63lF",
+	"U2EbN9h36uex0bywzSmoFX8sbsWp3+ZgyRCjaMP4LaFLVyWSc7bkeC20mtDtPC68W9LLThNqmSt8BygD",
+	"fAtpjDKdYqCpq/xQbyIs0MZehNewiLqRhdcreAo5bzRX/krJwpJzDBgeib4TJT6fwC9Vf7xgE5Nf3A3X",
+	"mMLGlEfqViQKBFMuqYubOYCr39HdR7SRQJTZhoi7FNQCXXa3m1Ci7RxHKDLUQmybyqiQUkkYswIuVszs",
+	"XySMLsiyMJhAhCJYLCCRNQJakEMUNI86fEiPtoXoK0z8IEx92mToL7teTe2EF6JeaddulfTIvZ1w3WFr",
+	"GnVTdU87shNuuoZN7YQXolYY00egYW6DHjt7MK1pO5sgWMKN8ybNd4+QUpmaBLa+Ta3H6HCdNtbtpkxT",
+	"v9oBhicJj+uJ0OyFpcxHaf53m0khoGnDH/G8AfNgp3VMofuf6bR/kRIVim+QwFvlfGx0F7JTdIm4P4uu",
+	"VRXmeh/bbkxXq+4aKBOEHIhtptEWplffkYOQ6VlVhR5xxRxg6oHLvwwb6yphAa4mL+AITaFhwm3fwobV",
+	"b3P2jaqdr9wkzVGy7Wzl3mpoCP06+m41IiXtoJE7QFjqi8JsLzylcUL7iSa96nPA0xgg/m229jqKxZ81",
+	"+vK2FFHrQXvlk46hyqs+wV+n8Z7XpnhCJ1DPUuYTmfNGlJ1HhuCHzim1s8rsofqjJ3n7geIDcc8AOfaA",
+	"+hqS/B7flhlf00J2uAz3E6ZZ+eQa8H78pFBTJgBtCRTwO4dk0+x1ppFhAQnexmTPzCQ4y9AcFszknGye",
+	"CTcrB0+rtrdV5ZSCxP5YteQsf3Kr938yFt77hfm3KJa/ltXK3m9m67I2pUtWfHr8nwAAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

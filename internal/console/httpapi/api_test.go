@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"prxm.uz/proxima/internal/clock/clocktest"
+	"prxm.uz/proxima/internal/config"
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/access/session"
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
+	"prxm.uz/proxima/internal/console/health"
 	"prxm.uz/proxima/internal/console/httpapi"
 	"prxm.uz/proxima/internal/console/inventory"
 	"prxm.uz/proxima/internal/console/natsauth"
@@ -94,7 +96,14 @@ func newConsoleWith(t testing.TB, attempts func(*console) httpapi.Onboarding) *c
 		Onboarding: attempts(c),
 		Inventory:  inventory.New(inventory.Config{Store: db.Inventory(), Clock: c.clock, Logger: logger}),
 		Fleet:      fleet.New(fleet.Config{Store: db.Fleet(), Revoker: noRevoker{}, Clock: c.clock, Logger: logger}),
-		Clock:      c.clock, Logger: logger,
+		Health: health.New(health.Config{
+			Database: db, NATS: noNATS{}, SyncInterval: time.Minute, Clock: c.clock, Logger: logger,
+			Settings: []config.Setting{
+				{Variable: "PROXIMA_ADMIN_PASSWORD", Flag: "admin-password", Group: "First start", Value: "set", Secret: true, Source: config.FromEnvironment},
+				{Flag: "log-level", Group: "Operation", Value: "info", Source: config.FromDefault},
+			},
+		}),
+		Clock: c.clock, Logger: logger,
 	})
 	must(t, err)
 	c.handler = c.sessions.Middleware(api, httpapi.Refuse(logger))

@@ -23,6 +23,7 @@ import (
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
+	"prxm.uz/proxima/internal/console/health"
 	"prxm.uz/proxima/internal/console/inventory"
 	"prxm.uz/proxima/internal/console/onboarding"
 	"prxm.uz/proxima/internal/console/tenancy"
@@ -108,6 +109,12 @@ type Fleet interface {
 	Delete(ctx context.Context, p access.Principal, agentID string) error
 }
 
+// Health measures what Console stands on.
+type Health interface {
+	// Report measures now, within health.Bound.
+	Report(ctx context.Context, p access.Principal) (health.Report, error)
+}
+
 // Config is what the pages stand on. Every field is needed.
 type Config struct {
 	Sessions   Sessions
@@ -116,6 +123,7 @@ type Config struct {
 	Onboarding Onboarding
 	Inventory  Inventory
 	Fleet      Fleet
+	Health     Health
 	Clock      clock.Clock
 	Logger     *slog.Logger
 	// Version is shown at the foot of every page.
@@ -155,7 +163,7 @@ func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 func New(c Config) (*Pages, error) {
 	missing := map[string]bool{
 		"Sessions": c.Sessions == nil, "Access": c.Access == nil, "Tenancy": c.Tenancy == nil,
-		"Onboarding": c.Onboarding == nil, "Inventory": c.Inventory == nil, "Fleet": c.Fleet == nil,
+		"Onboarding": c.Onboarding == nil, "Inventory": c.Inventory == nil, "Fleet": c.Fleet == nil, "Health": c.Health == nil,
 		"Clock": c.Clock == nil, "Logger": c.Logger == nil, "SyncInterval": c.SyncInterval <= 0,
 	}
 	for field, is := range missing {
