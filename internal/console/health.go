@@ -37,6 +37,6 @@ func measureDisk(dir string) (part.Disk, error) {
 	if whole, err := filepath.Abs(dir); err == nil {
 		dir = whole
 	}
-	block := int64(stat.Bsize)
+	block := int64(stat.Bsize) //nolint:unconvert // it is narrower on other systems
 	return part.Disk{Directory: dir, Free: int64(stat.Bavail) * block, Total: int64(stat.Blocks) * block}, nil
 }
