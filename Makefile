@@ -30,7 +30,7 @@ endef
 
 # Where the suites take their shares of two cores: two packages at once, each with its own servers.
 TEST_FLAGS ?= -p 2 -timeout 30m
-GENERATED := api internal/console/store/internal/sqlgen internal/console/web docs/configuration.md
+GENERATED := api internal/console/store/internal/sqlgen internal/console/web docs/configuration.md docs/permissions.md
 
 .PHONY: help
 help: ## Show this list.
@@ -77,7 +77,7 @@ generate: ## Write generated code and pages anew.
 	templ generate -path internal/console/web
 	oapi-codegen -config api/console/server.cfg.yaml api/openapi/console.yaml
 	oapi-codegen -config api/console/client/client.cfg.yaml api/openapi/console.yaml
-	go test ./docs -run TestConfigurationPage -update
+	go test ./docs -update
 
 .PHONY: verify
 verify: generate ## Generate anew and fail where that changes something.

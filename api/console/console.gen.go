@@ -224,26 +224,41 @@ type AcceptIdentity struct {
 
 // Agent defines model for Agent.
 type Agent struct {
-	ClientID            string     `json:"clientID"`
+	ClientID string `json:"clientID"`
+
+	// ClusterRemovedAt Its cluster was removed then; what it publishes is dropped until it enrolls anew.
+	ClusterRemovedAt    *time.Time `json:"clusterRemovedAt,omitempty"`
 	ClusterSlug         *string    `json:"clusterSlug,omitempty"`
 	CredentialExpiresAt *time.Time `json:"credentialExpiresAt,omitempty"`
 	CredentialIssuedAt  *time.Time `json:"credentialIssuedAt,omitempty"`
 	EnrolledAt          time.Time  `json:"enrolledAt"`
 	EnrolledBy          *string    `json:"enrolledBy,omitempty"`
 	EnvironmentID       string     `json:"environmentID"`
-	HeartbeatAt         *time.Time `json:"heartbeatAt,omitempty"`
-	ID                  string     `json:"id"`
-	Name                string     `json:"name"`
-	PresenceAt          *time.Time `json:"presenceAt,omitempty"`
-	ReleasedAt          *time.Time `json:"releasedAt,omitempty"`
-	RevokedAt           *time.Time `json:"revokedAt,omitempty"`
-	Role                *string    `json:"role,omitempty"`
+
+	// Findings The self-check that it posted last, where a single agent is asked for.
+	Findings    *[]Finding `json:"findings,omitempty"`
+	HeartbeatAt *time.Time `json:"heartbeatAt,omitempty"`
+	ID          string     `json:"id"`
+	Name        string     `json:"name"`
+	PresenceAt  *time.Time `json:"presenceAt,omitempty"`
+
+	// PublishedSlug A slug other than its own under which it published; that inventory was dropped.
+	PublishedSlug *string    `json:"publishedSlug,omitempty"`
+	ReleasedAt    *time.Time `json:"releasedAt,omitempty"`
+
+	// ReportedSync What the agent last said of its own syncs.
+	ReportedSync *ReportedSync `json:"reportedSync,omitempty"`
+	RevokedAt    *time.Time    `json:"revokedAt,omitempty"`
+	Role         *string       `json:"role,omitempty"`
 
 	// SuspendedUntil The agent sent far more than an agent does; it gets no credential until then.
 	SuspendedUntil *time.Time `json:"suspendedUntil,omitempty"`
-	Template       int        `json:"template"`
-	Type           AgentType  `json:"type"`
-	Version        string     `json:"version"`
+
+	// SuspendedWhy What it did when it was last suspended.
+	SuspendedWhy *string   `json:"suspendedWhy,omitempty"`
+	Template     int       `json:"template"`
+	Type         AgentType `json:"type"`
+	Version      string    `json:"version"`
 }
 
 // AgentList defines model for AgentList.
@@ -519,12 +534,15 @@ type InstallCommandMethod string
 
 // InstallToken defines model for InstallToken.
 type InstallToken struct {
-	AgentType     *AgentType `json:"agentType,omitempty"`
-	ClientID      string     `json:"clientID"`
-	CreatedAt     time.Time  `json:"createdAt"`
-	EnvironmentID string     `json:"environmentID"`
-	ExpiresAt     time.Time  `json:"expiresAt"`
-	ID            string     `json:"id"`
+	AgentType *AgentType `json:"agentType,omitempty"`
+	ClientID  string     `json:"clientID"`
+	CreatedAt time.Time  `json:"createdAt"`
+
+	// CreatedBy The id of the person who minted it.
+	CreatedBy     *string   `json:"createdBy,omitempty"`
+	EnvironmentID string    `json:"environmentID"`
+	ExpiresAt     time.Time `json:"expiresAt"`
+	ID            string    `json:"id"`
 
 	// MaxUses 0 means unlimited.
 	MaxUses      int               `json:"maxUses"`
@@ -533,11 +551,11 @@ type InstallToken struct {
 	Prefix       string            `json:"prefix"`
 	RevokedAt    *time.Time        `json:"revokedAt,omitempty"`
 	State        InstallTokenState `json:"state"`
-	Uses         int               `json:"uses"`
-}
 
-// InstallTokenState defines model for InstallToken.State.
-type InstallTokenState string
+	// SucceededAt When an agent last enrolled with it.
+	SucceededAt *time.Time `json:"succeededAt,omitempty"`
+	Uses        int        `json:"uses"`
+}
 
 // InstallTokenInput defines model for InstallTokenInput.
 type InstallTokenInput struct {
@@ -561,6 +579,7 @@ type InstallTokenInput struct {
 // InstallTokenList defines model for InstallTokenList.
 type InstallTokenList struct {
 	Items []InstallToken `json:"items"`
+	Total int            `json:"total"`
 }
 
 // InstallTokenMinted defines model for InstallTokenMinted.
@@ -570,6 +589,9 @@ type InstallTokenMinted struct {
 	// Token Shown once.
 	Token string `json:"token"`
 }
+
+// InstallTokenState defines model for InstallTokenState.
+type InstallTokenState string
 
 // KindState defines model for KindState.
 type KindState struct {
@@ -690,6 +712,24 @@ type Problem struct {
 	Type     string        `json:"type"`
 }
 
+// Removal defines model for Removal.
+type Removal struct {
+	// Agents Their records stay.
+	Agents []Agent `json:"agents"`
+
+	// Attempt The display name of the attempt that is archived.
+	Attempt   *string `json:"attempt,omitempty"`
+	ClusterID string  `json:"clusterID"`
+	Counts    *Counts `json:"counts,omitempty"`
+
+	// LiveTokens The number of the attempt's install tokens that are revoked.
+	LiveTokens int `json:"liveTokens"`
+
+	// Refusal Why the removal would be refused now.
+	Refusal *string `json:"refusal,omitempty"`
+	Slug    string  `json:"slug"`
+}
+
 // RenewRequest defines model for RenewRequest.
 type RenewRequest struct {
 	Challenge string `json:"challenge"`
@@ -698,6 +738,14 @@ type RenewRequest struct {
 	// Signature Over proxima-renew-1, challenge and the agent id, each ended by a newline.
 	Signature string `json:"signature"`
 	Version   string `json:"version"`
+}
+
+// ReportedSync What the agent last said of its own syncs.
+type ReportedSync struct {
+	DurationMs int64     `json:"durationMs"`
+	Error      *string   `json:"error,omitempty"`
+	FinishedAt time.Time `json:"finishedAt"`
+	Number     int64     `json:"number"`
 }
 
 // Role defines model for Role.
@@ -831,6 +879,9 @@ type ClusterIDParam = string
 // ClusterSlugParam defines model for clusterSlugParam.
 type ClusterSlugParam = string
 
+// EnvironmentIDParam defines model for environmentIDParam.
+type EnvironmentIDParam = string
+
 // EnvironmentParam defines model for environmentParam.
 type EnvironmentParam = string
 
@@ -870,6 +921,9 @@ type StateParam = string
 // TokenIDParam defines model for tokenIDParam.
 type TokenIDParam = string
 
+// TokenStateParam defines model for tokenStateParam.
+type TokenStateParam = InstallTokenState
+
 // UnfinishedParam defines model for unfinishedParam.
 type UnfinishedParam = bool
 
@@ -880,6 +934,17 @@ type UserIDParam = string
 type ListOnboardingsParams struct {
 	// Unfinished Only attempts that are neither proved nor abandoned nor archived.
 	Unfinished *UnfinishedParam `form:"unfinished,omitempty" json:"unfinished,omitempty"`
+}
+
+// ListInstallTokensParams defines parameters for ListInstallTokens.
+type ListInstallTokensParams struct {
+	// Environment Only rows of this environment.
+	Environment *EnvironmentParam `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// State Only tokens in this state.
+	State  *TokenStateParam `form:"state,omitempty" json:"state,omitempty"`
+	Limit  *LimitParam      `form:"limit,omitempty" json:"limit,omitempty"`
+	Offset *OffsetParam     `form:"offset,omitempty" json:"offset,omitempty"`
 }
 
 // ListClustersParams defines parameters for ListClusters.
@@ -918,6 +983,9 @@ type ListObjectsParams struct {
 type ListAgentsParams struct {
 	// Type Only agents of this type.
 	Type *AgentTypeParam `form:"type,omitempty" json:"type,omitempty"`
+
+	// Q Part of the name.
+	Q *QParam `form:"q,omitempty" json:"q,omitempty"`
 
 	// Client Only rows of this client.
 	Client *ClientParam `form:"client,omitempty" json:"client,omitempty"`
@@ -960,6 +1028,9 @@ type RenewCredentialJSONRequestBody = RenewRequest
 
 // PostFindingsJSONRequestBody defines body for PostFindings for application/json ContentType.
 type PostFindingsJSONRequestBody = FindingsRequest
+
+// UpdateEnvironmentJSONRequestBody defines body for UpdateEnvironment for application/json ContentType.
+type UpdateEnvironmentJSONRequestBody = EnvironmentInput
 
 // CreateRoleJSONRequestBody defines body for CreateRole for application/json ContentType.
 type CreateRoleJSONRequestBody = RoleInput
@@ -1016,7 +1087,7 @@ type ServerInterface interface {
 	CreateEnvironment(w http.ResponseWriter, r *http.Request, clientID ClientIDParam)
 	// ListInstallTokens List install tokens, newest first
 	// (GET /api/v1/clients/{clientID}/install-tokens)
-	ListInstallTokens(w http.ResponseWriter, r *http.Request, clientID ClientIDParam)
+	ListInstallTokens(w http.ResponseWriter, r *http.Request, clientID ClientIDParam, params ListInstallTokensParams)
 	// CreateInstallToken Mint an install token
 	// (POST /api/v1/clients/{clientID}/install-tokens)
 	CreateInstallToken(w http.ResponseWriter, r *http.Request, clientID ClientIDParam)
@@ -1041,6 +1112,9 @@ type ServerInterface interface {
 	// AcceptIdentity Accept a new fingerprint for a rebuilt cluster
 	// (POST /api/v1/clusters/{clusterID}/accept-identity)
 	AcceptIdentity(w http.ResponseWriter, r *http.Request, clusterID ClusterIDParam)
+	// GetRemoval Tell what the removal of a cluster comes to; nothing is changed
+	// (GET /api/v1/clusters/{clusterID}/removal)
+	GetRemoval(w http.ResponseWriter, r *http.Request, clusterID ClusterIDParam)
 	// ListObjects List one section of a cluster's inventory
 	// (GET /api/v1/clusters/{clusterID}/{section})
 	ListObjects(w http.ResponseWriter, r *http.Request, clusterID ClusterIDParam, section SectionParam, params ListObjectsParams)
@@ -1056,6 +1130,9 @@ type ServerInterface interface {
 	// PostFindings Post the findings of a self-check
 	// (POST /api/v1/enroll/findings)
 	PostFindings(w http.ResponseWriter, r *http.Request)
+	// UpdateEnvironment Rename an environment
+	// (PATCH /api/v1/environments/{environmentID})
+	UpdateEnvironment(w http.ResponseWriter, r *http.Request, environmentID EnvironmentIDParam)
 	// ListAgents List agents
 	// (GET /api/v1/fleet/agents)
 	ListAgents(w http.ResponseWriter, r *http.Request, params ListAgentsParams)
@@ -1071,6 +1148,9 @@ type ServerInterface interface {
 	// RevokeAgent Revoke the credential of an agent
 	// (POST /api/v1/fleet/agents/{agentID}/revoke)
 	RevokeAgent(w http.ResponseWriter, r *http.Request, agentID AgentIDParam)
+	// RotateCredentials Make an online agent fetch a fresh credential under the current template
+	// (POST /api/v1/fleet/agents/{agentID}/rotate-credentials)
+	RotateCredentials(w http.ResponseWriter, r *http.Request, agentID AgentIDParam)
 	// RevokeInstallToken Revoke an install token
 	// (DELETE /api/v1/install-tokens/{tokenID})
 	RevokeInstallToken(w http.ResponseWriter, r *http.Request, tokenID TokenIDParam)
@@ -1399,8 +1479,63 @@ func (siw *ServerInterfaceWrapper) ListInstallTokens(w http.ResponseWriter, r *h
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListInstallTokensParams
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", r.URL.Query(), &params.Environment, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "environment"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "environment", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "offset" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "offset", r.URL.Query(), &params.Offset, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "offset"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "offset", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.ListInstallTokens(w, r, clientID)
+		siw.Handler.ListInstallTokens(w, r, clientID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1690,6 +1825,32 @@ func (siw *ServerInterfaceWrapper) AcceptIdentity(w http.ResponseWriter, r *http
 	handler.ServeHTTP(w, r)
 }
 
+// GetRemoval operation middleware
+func (siw *ServerInterfaceWrapper) GetRemoval(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "clusterID" -------------
+	var clusterID ClusterIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "clusterID", r.PathValue("clusterID"), &clusterID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "clusterID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetRemoval(w, r, clusterID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListObjects operation middleware
 func (siw *ServerInterfaceWrapper) ListObjects(w http.ResponseWriter, r *http.Request) {
 
@@ -1900,6 +2061,32 @@ func (siw *ServerInterfaceWrapper) PostFindings(w http.ResponseWriter, r *http.R
 	handler.ServeHTTP(w, r)
 }
 
+// UpdateEnvironment operation middleware
+func (siw *ServerInterfaceWrapper) UpdateEnvironment(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "environmentID" -------------
+	var environmentID EnvironmentIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "environmentID", r.PathValue("environmentID"), &environmentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "environmentID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.UpdateEnvironment(w, r, environmentID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListAgents operation middleware
 func (siw *ServerInterfaceWrapper) ListAgents(w http.ResponseWriter, r *http.Request) {
 
@@ -1918,6 +2105,19 @@ func (siw *ServerInterfaceWrapper) ListAgents(w http.ResponseWriter, r *http.Req
 			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "type"})
 		} else {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "type", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", r.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "q"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "q", Err: err})
 		}
 		return
 	}
@@ -2093,6 +2293,32 @@ func (siw *ServerInterfaceWrapper) RevokeAgent(w http.ResponseWriter, r *http.Re
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.RevokeAgent(w, r, agentID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RotateCredentials operation middleware
+func (siw *ServerInterfaceWrapper) RotateCredentials(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "agentID" -------------
+	var agentID AgentIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "agentID", r.PathValue("agentID"), &agentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "agentID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RotateCredentials(w, r, agentID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -2587,6 +2813,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/clients/{clientID}", wrapper.UpdateClient)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clients/{clientID}/environments", wrapper.ListEnvironments)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/clients/{clientID}/environments", wrapper.CreateEnvironment)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/environments/{environmentID}", wrapper.UpdateEnvironment)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/users", wrapper.ListUsers)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/users", wrapper.CreateUser)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/users/{userID}", wrapper.GetUser)
@@ -2611,11 +2838,13 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clusters", wrapper.ListClusters)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/clusters/{clusterID}", wrapper.RemoveCluster)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clusters/{clusterID}", wrapper.GetCluster)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clusters/{clusterID}/removal", wrapper.GetRemoval)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/clusters/{clusterID}/accept-identity", wrapper.AcceptIdentity)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clusters/{clusterID}/{section}", wrapper.ListObjects)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/fleet/agents", wrapper.ListAgents)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/fleet/agents/{agentID}", wrapper.DeleteAgent)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/fleet/agents/{agentID}", wrapper.GetAgent)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/fleet/agents/{agentID}/rotate-credentials", wrapper.RotateCredentials)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/fleet/agents/{agentID}/release-identity", wrapper.ReleaseIdentity)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/fleet/agents/{agentID}/revoke", wrapper.RevokeAgent)
 
@@ -3065,6 +3294,7 @@ func (response CreateEnvironmentdefaultApplicationProblemPlusJSONResponse) Visit
 
 type ListInstallTokensRequestObject struct {
 	ClientID ClientIDParam `json:"clientID"`
+	Params   ListInstallTokensParams
 }
 
 type ListInstallTokensResponseObject interface {
@@ -3404,6 +3634,45 @@ func (response AcceptIdentitydefaultApplicationProblemPlusJSONResponse) VisitAcc
 	return err
 }
 
+type GetRemovalRequestObject struct {
+	ClusterID ClusterIDParam `json:"clusterID"`
+}
+
+type GetRemovalResponseObject interface {
+	VisitGetRemovalResponse(w http.ResponseWriter) error
+}
+
+type GetRemoval200JSONResponse Removal
+
+func (response GetRemoval200JSONResponse) VisitGetRemovalResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetRemovaldefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetRemovaldefaultApplicationProblemPlusJSONResponse) VisitGetRemovalResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListObjectsRequestObject struct {
 	ClusterID ClusterIDParam `json:"clusterID"`
 	Section   SectionParam   `json:"section"`
@@ -3595,6 +3864,46 @@ func (response PostFindingsdefaultApplicationProblemPlusJSONResponse) VisitPostF
 	return err
 }
 
+type UpdateEnvironmentRequestObject struct {
+	EnvironmentID EnvironmentIDParam `json:"environmentID"`
+	Body          *UpdateEnvironmentJSONRequestBody
+}
+
+type UpdateEnvironmentResponseObject interface {
+	VisitUpdateEnvironmentResponse(w http.ResponseWriter) error
+}
+
+type UpdateEnvironment200JSONResponse Environment
+
+func (response UpdateEnvironment200JSONResponse) VisitUpdateEnvironmentResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateEnvironmentdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateEnvironmentdefaultApplicationProblemPlusJSONResponse) VisitUpdateEnvironmentResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListAgentsRequestObject struct {
 	Params ListAgentsParams
 }
@@ -3773,6 +4082,45 @@ type RevokeAgentdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response RevokeAgentdefaultApplicationProblemPlusJSONResponse) VisitRevokeAgentResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateCredentialsRequestObject struct {
+	AgentID AgentIDParam `json:"agentID"`
+}
+
+type RotateCredentialsResponseObject interface {
+	VisitRotateCredentialsResponse(w http.ResponseWriter) error
+}
+
+type RotateCredentials200JSONResponse Agent
+
+func (response RotateCredentials200JSONResponse) VisitRotateCredentialsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateCredentialsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RotateCredentialsdefaultApplicationProblemPlusJSONResponse) VisitRotateCredentialsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4441,6 +4789,9 @@ type StrictServerInterface interface {
 	// AcceptIdentity Accept a new fingerprint for a rebuilt cluster
 	// (POST /api/v1/clusters/{clusterID}/accept-identity)
 	AcceptIdentity(ctx context.Context, request AcceptIdentityRequestObject) (AcceptIdentityResponseObject, error)
+	// GetRemoval Tell what the removal of a cluster comes to; nothing is changed
+	// (GET /api/v1/clusters/{clusterID}/removal)
+	GetRemoval(ctx context.Context, request GetRemovalRequestObject) (GetRemovalResponseObject, error)
 	// ListObjects List one section of a cluster's inventory
 	// (GET /api/v1/clusters/{clusterID}/{section})
 	ListObjects(ctx context.Context, request ListObjectsRequestObject) (ListObjectsResponseObject, error)
@@ -4456,6 +4807,9 @@ type StrictServerInterface interface {
 	// PostFindings Post the findings of a self-check
 	// (POST /api/v1/enroll/findings)
 	PostFindings(ctx context.Context, request PostFindingsRequestObject) (PostFindingsResponseObject, error)
+	// UpdateEnvironment Rename an environment
+	// (PATCH /api/v1/environments/{environmentID})
+	UpdateEnvironment(ctx context.Context, request UpdateEnvironmentRequestObject) (UpdateEnvironmentResponseObject, error)
 	// ListAgents List agents
 	// (GET /api/v1/fleet/agents)
 	ListAgents(ctx context.Context, request ListAgentsRequestObject) (ListAgentsResponseObject, error)
@@ -4471,6 +4825,9 @@ type StrictServerInterface interface {
 	// RevokeAgent Revoke the credential of an agent
 	// (POST /api/v1/fleet/agents/{agentID}/revoke)
 	RevokeAgent(ctx context.Context, request RevokeAgentRequestObject) (RevokeAgentResponseObject, error)
+	// RotateCredentials Make an online agent fetch a fresh credential under the current template
+	// (POST /api/v1/fleet/agents/{agentID}/rotate-credentials)
+	RotateCredentials(ctx context.Context, request RotateCredentialsRequestObject) (RotateCredentialsResponseObject, error)
 	// RevokeInstallToken Revoke an install token
 	// (DELETE /api/v1/install-tokens/{tokenID})
 	RevokeInstallToken(ctx context.Context, request RevokeInstallTokenRequestObject) (RevokeInstallTokenResponseObject, error)
@@ -4875,10 +5232,11 @@ func (sh *strictHandler) CreateEnvironment(w http.ResponseWriter, r *http.Reques
 }
 
 // ListInstallTokens operation middleware
-func (sh *strictHandler) ListInstallTokens(w http.ResponseWriter, r *http.Request, clientID ClientIDParam) {
+func (sh *strictHandler) ListInstallTokens(w http.ResponseWriter, r *http.Request, clientID ClientIDParam, params ListInstallTokensParams) {
 	var request ListInstallTokensRequestObject
 
 	request.ClientID = clientID
+	request.Params = params
 
 	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
 		return sh.ssi.ListInstallTokens(ctx, request.(ListInstallTokensRequestObject))
@@ -5122,6 +5480,32 @@ func (sh *strictHandler) AcceptIdentity(w http.ResponseWriter, r *http.Request, 
 	}
 }
 
+// GetRemoval operation middleware
+func (sh *strictHandler) GetRemoval(w http.ResponseWriter, r *http.Request, clusterID ClusterIDParam) {
+	var request GetRemovalRequestObject
+
+	request.ClusterID = clusterID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetRemoval(ctx, request.(GetRemovalRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetRemoval")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetRemovalResponseObject); ok {
+		if err := validResponse.VisitGetRemovalResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListObjects operation middleware
 func (sh *strictHandler) ListObjects(w http.ResponseWriter, r *http.Request, clusterID ClusterIDParam, section SectionParam, params ListObjectsParams) {
 	var request ListObjectsRequestObject
@@ -5269,6 +5653,39 @@ func (sh *strictHandler) PostFindings(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// UpdateEnvironment operation middleware
+func (sh *strictHandler) UpdateEnvironment(w http.ResponseWriter, r *http.Request, environmentID EnvironmentIDParam) {
+	var request UpdateEnvironmentRequestObject
+
+	request.EnvironmentID = environmentID
+
+	var body UpdateEnvironmentJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateEnvironment(ctx, request.(UpdateEnvironmentRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateEnvironment")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(UpdateEnvironmentResponseObject); ok {
+		if err := validResponse.VisitUpdateEnvironmentResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListAgents operation middleware
 func (sh *strictHandler) ListAgents(w http.ResponseWriter, r *http.Request, params ListAgentsParams) {
 	var request ListAgentsRequestObject
@@ -5392,6 +5809,32 @@ func (sh *strictHandler) RevokeAgent(w http.ResponseWriter, r *http.Request, age
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(RevokeAgentResponseObject); ok {
 		if err := validResponse.VisitRevokeAgentResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RotateCredentials operation middleware
+func (sh *strictHandler) RotateCredentials(w http.ResponseWriter, r *http.Request, agentID AgentIDParam) {
+	var request RotateCredentialsRequestObject
+
+	request.AgentID = agentID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RotateCredentials(ctx, request.(RotateCredentialsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RotateCredentials")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RotateCredentialsResponseObject); ok {
+		if err := validResponse.VisitRotateCredentialsResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -5850,125 +6293,137 @@ func (sh *strictHandler) UnassignRole(w http.ResponseWriter, r *http.Request, us
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H17c9s4kvhXQfG3VbMP2rIzmfx2nD+2vJ7snndnklSc3FxdKpeCyJaENQUwAGhZ5/J3v8KLBCnwJYtK",
-	"5uqubmtiESQa/e5Go/EQJWydMwpUiujiIcoxx2uQwPVfeAlUXv/0Vv2o/iY0uohyLFdRHFG8hujCDYni",
-	"iMOXgnBIowvJC4gjkaxgjdVra3z/M9ClXEUXL57H0ZpQ9+d5rD4ngasP/9dHfPLfZyc/fj759KffRXEk",
-	"t7maQUhO6DJ6fIzNZO+3OZQQpSASTnJJmPrCG5ptkR4kEFsguSICqa+cRrGB/UsBfFsBr2fwIf0dh0V0",
-	"Ef2/WYWVmXkqZpducgNKTt6zW6A92ClHHQlBQpAlXfdTzRt3HMiSjPRC5cYcE6IuTuJsU/GRGd7GSeZp",
-	"1AFoELQ/toFWCAm8D1t20LHQpae7yYrlCOmzb7WjrfxoK+6+D0ED9I5wpjl4MAW9d9rg8YYcipa3hKZ1",
-	"MjbmVAPGLT4jayI7v6lH1D6awgIXmYwuzs/OYjUFWRfr6OIH/Reh5q/zcjZCJSyB6+nUN0WOE+icshzV",
-	"tpZnPwQXQ1na82GWjv0mWywEdGPIDAmjyEfQ+Zn5Pw9LZ0EsMTpnmKeELrvF1h93HMn90iIhbzGXRjgA",
-	"KeDahOJLK/bPzkLzcZZBNw7MiOOsXkCi1tsFjh3SCU+XZ3Bj39fTMd6mkS5RwrJiTV8ijDLAigXQapuv",
-	"gCJZcCo0IRhPgSPMWUHTNoKoOdpo8v2zGnpO/qIQ1KabhMSyW/j0iLa5zsP0l/1+kTymU1TQBaFErCDt",
-	"NFxSwjqXigpYIswBUSByBRzlnN1BiijjCM8xTRl1f/FkRe6glU7VxGE9s8CZgBLiOWMZYMNFheiz/mbE",
-	"MRCoJBpEzqgAHRS85WyegYYrYVQqU6lChTzPSIIVRme5GfGnfwmF3oeBUuS+q2dsSo795EstIwlLARGB",
-	"hMTzDGL9WwoSk0zrMSNIdzgrAGGamlcKDqeG5810CprLt9faO9fwpylRs+HsLWc5cEnUai2Fcu+nhyjh",
-	"gCWkl3rdC8bXWEYXUYolnEiyhl0UxhHc54SDGPMKSdXYnZ8zLOQHMW52wzKBj+UcFuQ++IjDHbsdM82j",
-	"z4ofFfh24nKa2MPcp/J9Nv8XJFJN6chxTfNCjqSJRfA1/QlvRUD1zgVQidaAqUCUITDKtbTy37940e0G",
-	"VUhs6r+6WHUjRX+ja+k/EzF25UTCuv6PziDWsfxjCQXmHG936ae/1gXrLwo56UhoXUA8Ck73Qp2mNyu2",
-	"oYjRRDsu3Yg3n6ii9vDCkgRyeZ0ClURuRy6sMPKKjfLJ8RKQWKnog8jT6IIWWdZUau+V2wUbtCB0CTzn",
-	"RMccTed2DHspGIILWzolPULJuVg8pBz8sC34nIPGIs5ejVd81cvXQhQj9SzlLMv2e+ev2+BavJCwBRsr",
-	"wFzOAcsDqPcuVS2AJjBmDg4Z4JG2YrTeN/5+EGZRiBxoCukHKkm2K8FKAnS+AGntvMAcrRkH5YFRpP5f",
-	"P0sZiJeISLQEqZV3xSCoUB9WEkeVDhgGrnLzMuXVViB7at78MjgTGEd3wAUxfs4Ai+iluOqMFbtkpLWZ",
-	"HidXc3jAt8r59CZEa5Md+6H0tMRZCKtB0+LGty7kvaUEUGWTP0aJwkciGY/i6PbP4oSyFE7WjBLz04oJ",
-	"362o6H1Z5joPqQL71UKLhNvYt+3R67ACCPFSFUW794K4rFK9e/hVPg6CLtWCcW3xNiuWKc+cCpaFDHIA",
-	"Y0O+VyZdh+OxgSo7LoSaqxXOMqBLGIsU/72n+/oNgKuv+98Kwm+SzpNHL+NsVUcg0OH/x9H9yZKd2Oj2",
-	"PVBMpV1fudJ9GHhSt92ANbnGrfCwp8t+Zfy1sb76sl256Wev25yVHueRdL7r1LwIG+iE0UVGEtmHNOfH",
-	"X7nx+t3C7nPiLHuziC4+9iDejH/81PTd35isqQrGEaF3QCXjW5M50nkJxiE1Kuwlwkaxla4K17kLRuFU",
-	"gZRylucmjKpPcW0/S8CmpDbqTcok0qkWk3Uq5ZdQ+eJ5FIpb7QRj5N2+8g6wTeDUIft1ta1Wb/LHa7TB",
-	"yjeTF4hlKfAYQc6S1We8ApwixhFTC//s7QYdyHXvM8LeiFaOWxAu5M2WJmbqoFky1MPUo3aD0MMd0EPG",
-	"C7eEpsMVyT8JTW90RjfgvilyVlh4amYJc5ltbzR+AkgN45FQpN67qGQFcRDKJ8gythExsr4BhXtf7Djk",
-	"GU5AhdoxyoiQAq1YliKM1uReFhzcJodmWLlhp8hSdbMimZIpqkTS48oyFRtHyttWuGgJytgdSY1i3Y1+",
-	"2qJjmyqoo+TD9U/+XozeSUO3xRxOxFZIWAdlZu/Yw9PBu4FIU2bsUkorXuivGc6r6etKm3UYoSNYS2Ps",
-	"Jo1QripLMiJJeefKbMLpRU30tucsbXuUs7TliQB+R1o/uWH8NmM4/HLTBdLT18D0P2CB8GaM3WqD2Csj",
-	"+P3SvKMU5+gk0r82ATvw+vL9DSoEcPSPX9+/VP/KQAi0IXLFCmnk9ha2SACkxl5TuAOOMliYp9pjOu1L",
-	"SDQmLdZz4E4v5MDXRCiBR+6V0yjuo5xajTeHh5C+8OKVtsjv4EsBo0UW+xH84FxKgnM8J5nNvnbn42tB",
-	"mOfd/3D+rMe7L/OXr3djg9CW9k6+s06kV+tcbnXcumJC2gKY03oqN1DHEdxRCKR8/Y26y5P/NHt1n35f",
-	"/fv088mnP3qP/vCX34W4LC/mGUn+CduOPNx3wrC44mS1Am/uD2qGZyf//9PDDz88BicQZEmxMre7E/wV",
-	"C3jxHP2e4w368O7nP5SWTkuMew8xJTCa0zlTI+BeXqh/35M1PjH+4cl5jErKx6hksxh5NNK7fgq7MQKc",
-	"rJDOQaL5FmFEYZMRCg3ynD/7cy/PeLa2c2O12xBXclGa0yq557G/T6+4lhKo0Nwls2a/9oAB34H2A3qN",
-	"dzXyYP49bX8gxdVloDDm1S+OQ68u0RxWxO4iayOA05SDECDQxgRzOubTgRkyRDPBXRye8MO7n0Uo2rOV",
-	"H2yBcg4L4GA3tkqfZ9duNLwbDqJYh9zt97wAC6xahcBrQEryXMiF5rBg3GyW6yQ7Uf+z8TOa4+Q25BuH",
-	"ONtzLoM57l3X0mWGaoWAbiU1zvHQF+b8qnTvkFtdXyNd5mGwP3NWX/uBcmQvvj9QiswDbXLP32eB/ZNl",
-	"r1RIR5PRylOGMiVAlX7YYIHWgEXBG2mbTj7K8ByyluKMnHEZEvUbTLSlKz1OYwuZLOdXT3fT9F7Eqwtn",
-	"+hnVQOeGhxD5NwJZ+opzNjbxaGp5whE3Uy4g3134P27evEb2KWIclQcZytLG7uW4D8du9vCKaKpe3ocz",
-	"Bm5+ryC5HetjxFFi3a5alvvZ88DINQiBl+HBPZMIiWUh/C05dquiQMypGhFHC0wyU+t2SxppgNa9DrXc",
-	"8tMVeB3YF0eNSOqeTZ9Lv7AgDlZZjqMetT96bV55frZr3IcFC1/Day3XHKLZ321cO4ZQppi2B3Hqw5e2",
-	"7DaOwNPZw0yFeyHgR7XZbx2MtyVaqHTzB+UGhqynSs0SmQ3eWjNguZfiqmTXweShp41ElyXOx/hNbL3G",
-	"NORvMsQLighFGIkVZFnQGWaLRUiRX9qyTq23lTu8WWFZFVWt8RbpN1tSKfeyH296VBsqbhy1nJLLsRBa",
-	"q20wkUbRzTOW3NrfGsovVIHwd46phPRtmb85biFCXpu3xwxWY0MI2tlUO9aOotmjAaBjHHExcnwRlPxA",
-	"kV0dnnKiIMaokDjLripZGVVoYL2B3cpHFX2SZOXSHiawU7JmnCCBcDjZuAa5YqnP32tMyQJaimecQNUB",
-	"+BvjCKO3b26u/6NDwK1s1I1hTxTbQLaF1sIRl/5C+ekOlO9T2r2vk3DYAHJA2uNg9eRrfP9BQCAjcWar",
-	"pQuqD5OZwKW9LHpXvfvnnKYuPveMrGPrjNxVFTSKhQoB6ecij8rPBxm+EDBkP6SvmK8seXf4tV/2+cEn",
-	"o1tAHz/vE97vx9Q95VrvLDLKHRCf3qcdZyCu6b+xgovaQRgVfDS2Q3MkGfrxDKV4K0xRmFq+QDmhFFL1",
-	"sFkD+BI9e27qDDZEQK28/9n5i7O++v6aILizks2DgPseEuiVjvrqfyFlJRwR7mRSEKmldIYOFjU2kxjS",
-	"Y5VPpXjxJcIUwX2ekYRIlKwYSaAlz9fJkpOndWr6fP+8jv+Zvc4ukIZdGQXz4c4w1MAILbSq8hi3vlvI",
-	"ZTi80UeUg9ajyiYElDgepcFbN+cVl6uPtVciKfhQworMpLrmgNT4svSqzNNvsOjHsz2PrbHRVQLwRv/r",
-	"INwfftmc59uZtxmuHrAEaL/6CAdCEEmlnhtrtNxJyzEshJMEhPiJ0VHHJNwxzlGHVJ5S4TjeI7SvtBxR",
-	"SYnIM7xtnfAw22gtDmRZhzUW7RkW8kr58+NQocvUykxk57FsPeqmWK8x33ZUZI107VrLo3wy9O3YVHKx",
-	"j0fXIHizfqEnJ9jHDg18NNfvT969tMk9A0+77O8XVB95Bwnj6Wi/wMuDDXAJXCbgMd5xKHarMvIME2pc",
-	"31ifJzTOwktEiyyzdk2XL+odJu3UnOqcYJbheQYNG+ILbTXzaxYqPVKmlTIztff1lwh0uYuZ2s4c3utm",
-	"EkaF/r5TPI7w3sb37naWHO+uNVjHA8vfmq5RL4DSuGSMbq6rlNmoJLmydH3Les9xcltuK421cK69UJAz",
-	"Xd6JUROkKB2ICN3ptBNXhQdl4bv6jenqOF0vIVaQ6mOycYd1GbzU/Zioi+QV8nx4nLcRpO5bzEefYD/8",
-	"FkYj1tBp9QuUYonnWCgqcCJBxMh8MUZJxpLbGFEs1Y+SA17HiNAlCBmjlIjbGCUK4AVJsIQYiS1NWpKM",
-	"Zq95VCl5MNP43pV7Cwn5S4SzDd6aqktkEu56f9umA0/DSeCvtjXTsSPjYahne0ax0r9Xu3h7lHV0bQoG",
-	"DzuU8dJOSNUfPbUWgrzFQmwYT69WeI8TdwXnutWX+cYeTg+FzdC3n/XuWjegqX89uPiqZ8ooxyKFNjkO",
-	"8noSrL78dYWlboAi2rRsR8EFcG6PYg3czy5rPkJqSdnILlksWkrV26SuOq/dkzsxe9e+QBbm8EIa5tZ3",
-	"QGGzX6HBUwqTa0W6h6q+fXNnmhjpMlquFlaroi175Jh6IZJ+e1Wz/bWw1UxBatoOBSOoOC9IJq9p2Kcc",
-	"3byh3FV9ymaYf5LWgVf/dtvaj1UU2L7SBvFD21C2+OUHo43tX+c9OHEdhgYgYfJoVHPZ/nGo6yLn7WEd",
-	"4tRNheMb2Kf4ANZtpmE0u3c6WTs1EgH7YZue9e/Ru+ZoBvh4KJvcgJTjU5WLDIfL3pecFXnY1kHCQYaV",
-	"i2AFT2pbmW5fJ270J9UThyhdlnA23Duhz1S8RGyBMDIwXCABUp+sVG6egLCDcIc5MQmFkIPuQYXcyEby",
-	"ndHMpOoVzGqaFl+kQUi9QodIt64SRSUeO2g5NrDeJ3TJMZfDOV3HhgHmFh7Agz7kuDXwLWsMxwHlooz+",
-	"ogwvdjFr96D3Jg+SpZaUHWmTbdlV0EW09VfBZ8t6ux+fcrq2K1zTJ9vecoVg4VOVtiKsfxdl38KyCpkm",
-	"6TEyc3SHSRaW5b+p8WW+hghXJ65bMPlF5FqSpZocbUHq5kxyBRStdBMApNDdcpw6ZRTCai8duX2gJxlu",
-	"Xlp2vNiGhooQf10xxDa2JWuZf+jXVxVy7VLdDA7eEBU/iPGtORJJ7loQWfV2H9HTqeqRFEDSPiVMrV7D",
-	"00/HNIy6xUW9ssZHQhvO9+oz6dZVq8OuhzMDz3qeD8ha5IdKWTQdoa5khcLN5M6yZvr9nWX1+lssk9UB",
-	"Bedr0KixMOMaFpzI7Y1ClLV7gHmwVJqiy7fXZo/m1LUY1osyL5SfX0mZ92846a4cesCIT4oqqNip4yZL",
-	"CukJoWjO2UYAf4kSnfyzDW0Stga04GyNMNV1W4hxsiRUN1/msCiE11o5YeyWQNX/2OYzPrv5K07KyT9h",
-	"a7oIE7pgu5DZBhH6YoA1plvbZUygguoTmLTsYxaX1W0Y5ViuEKGSIfWKbXujwMtIAvasrYXtMsfJCk6e",
-	"nZ5FcVTwzKJLXMxmm83mFOvHp4wvZ/ZdMfv5+urV65tX+p0q3xW9NatEVwYeL81xEd2dawOWA8U5iS6i",
-	"70/PTr83h7ZXmm1mOCezu3P1nxNTPad+XUKoy43d6MOJFAibA6DacBkMVDX4+sfvBOIsA2E6Ekhknylb",
-	"oBCjs0fc5M5i28uFSGTr/1SoQQSyNZin6FoiVsiM3IHQWDbCZDlFfa6E5RRdVs9Nl26KcLomlAjJsWRc",
-	"BxaxTmhhlIIWdt2SOrbzIbgDvrWLrdoqCKaZXSkKPfw6jS4ipQJdG1oRNZpgPzs762iAPa7xda35b6D7",
-	"9U9lryhX3xf+Xgmg10o7joRztfWC9IpLpSEcDhKcZUa6sQpAPpZi/SmO7k/8AwTlE30YzxiJOt6utBku",
-	"G/gajQ5C/pWl24PjzNjwx7rhkLyAxx2CnR98cltFGCDZL3azXNb38BXjuz1STMUGOMLZgaira0axZxHK",
-	"Vor7EPcxDqiP2UN1n9GjUSIZmBipzgLvtLB5LOBfK9XSc60aMmverfT4aYeYz3d12KHExABfR+UTxMTD",
-	"pLUznhbe1ThXdsyE+sbrWji1tknK1TiMSaCYJtsAxuzYC13qqZ6KhOXmMhsh+9TNlbt/aQpl43efPLKq",
-	"ca0fp6PTZaqMZXl/1XA66eqBGqGs1xTi+dmDq6h7bGX/v4MsyThOYdQvFwuoi7PfEEHeAd6TIjuSk5SN",
-	"Q3MXK9VR/iFPfeF5Ota/AeH7bdFan3I9lPw5eLvEb2Yrt07qhVKtBqmqkhJP5ZC494XmVT2TinKjUHVq",
-	"W+guGIoRhY1ua0m48EnuEWSX6ismxttGU9D6xi9m+xZFvFkMfWQxDxQAB3hBN0kzJERwT4T2703vJ1sT",
-	"qjnlkMZ/GGDu2VGjDTOpDsANTvQWos7ozHFyiyRDZCRv7+ozzjZ9yszbeuz2q1/5A79h/6LZL+kY+QAf",
-	"iWZv+BDOxxC3/VVtP/tb1E07rbWOHADUelpNHAVQVK8vmN4Xsfnm3fTkrgD7JfrftATvnI2dWoRrSft2",
-	"98LieLj6bQpwY4uUyFXt0LfJATvDY46L2BwULr2fC53OrZ0PePYcrVjBRYye/aAPJu+mYo2yuK4fuPgW",
-	"tcXuUf0jq4vAIedvKz1ZY9ancOeuc9AMa2YPPnt2JiwvzWnTJ3jKu9f/HjdraVfgeWQvEWVyRegSQSb0",
-	"0RvJisRcRnpgt6wH8zPvhFxb5qdxOm4S9B9cx5dn+SbOBik5dYJjcWk35jDSdx+s9K0bZca/KVz7RJbj",
-	"qVwV8LcReefQ2zdO5h14JyT0L7a0qhLgaQjYt/1gB42lzJfBOZ7qhuwBg72r7geM9u99HzDc+ASDh3te",
-	"y1ESzdV1GdNv05RUdxxX/jQyFRVgOOXw27OkDSPcrD9RLodAz89+dBB9xhm5A3tPS3kjpNuNs0dQiUDm",
-	"dkwZI0FoAtrHbFwSs9FH2eZc2UP/5TlObi9QQZ16JdKeKCSyKl3YYIG+FARMU54fz5CAhNHU3EhjKwtM",
-	"OXMz/7Zmd+AuJBnvslqsfZ1dUAW6TgUYROmiCtMpQ+O39DLMhQdISLwdwz8tfkXcsTc0FRoPLrRH2R5y",
-	"2NhfYtsshC+wM6xvRT4h3rXI4YxO4/rkg5BpgsKROpRH31GanD/MAs2hPf9uaa26MOKgj47twz+DI4E6",
-	"Az0Ic7DpsXubSVdAiiezzQD/w4AzePxv0bMpD4wNh11iOXz0LaHpcGBYCsdw1qt+XFP7S4wCsmzk8uWa",
-	"C78TyG8QcTjNbG7qaNe95toXczPzVHlw/zKoI6vNxq02hyevrbnWCqdeJP3xk2Laiv4GlNIX9ahs/KAT",
-	"EqoGq+W5A5SdmZdnD7ZD8uOsfmVO2/Yuhc2Vf0PKyDq75RFSorWT9Mc2t95tQhPyzKdGSQdsqtuCvMvq",
-	"laYYxzZmbIBdaj0GOuvivNPy06G5nORoWL4Ut9ahqfoYSKaPHAzErekpEEKuf4lDGLdvmZDuNoqJ9G3z",
-	"sotBknP4eHC4YlQ4MSd8LeTulHG2OHFtu5+mKhcZgLSastOXvFzutctf9kk+XgIpHurf3mTF8hiu5ZQO",
-	"mibLcUqtlo2qY806bQp2SC7L573KSg/NZunxtVyW12+lzF6VVzW5szE7+aSf9FzOzXuysT9WLsmAbe9z",
-	"1nVDYVPYQ6XRGaNpEHVggZg+VzQa0b3hSFgaZhwywAIG5IremZF7J4v+V9FIo8Ls8bk7Fz35MOUTmbKu",
-	"xKRZtRA8TWaG0FLpoC4K6iM+/ydhOvmvdxT6PP0nk6peLTV7kIOPYj2pdEZ+C2exJqsb0SdZO93Jd3rE",
-	"hFxadqea2i/idiX9hX16ZOBAiTvh013W+c6cVZ4knVC2MztyZZXp7jX1OSxuMDeUQMPOYOmxswf1nx5t",
-	"YTw1S75xWsJ8/Su6lwZ59u59NmfpFq1YlorDoDOObLOQ0AGqAyHsq0vL2W9GWt6Brnsy/Xn0ESqaIq+9",
-	"m0k+TCJNXseLtsDjpmxKMRmCb8rzxZPh+NcVU9GpaeOBCDWNFVwriK2+ijFle5+Gtr/N/P4pVsbq63lF",
-	"U2EbN9h36uex0bywzSmoFX8sbsWp3+ZgyRCjaMP4LaFLVyWSc7bkeC20mtDtPC68W9LLThNqmSt8BygD",
-	"fAtpjDKdYqCpq/xQbyIs0MZehNewiLqRhdcreAo5bzRX/krJwpJzDBgeib4TJT6fwC9Vf7xgE5Nf3A3X",
-	"mMLGlEfqViQKBFMuqYubOYCr39HdR7SRQJTZhoi7FNQCXXa3m1Ci7RxHKDLUQmybyqiQUkkYswIuVszs",
-	"XySMLsiyMJhAhCJYLCCRNQJakEMUNI86fEiPtoXoK0z8IEx92mToL7teTe2EF6JeaddulfTIvZ1w3WFr",
-	"GnVTdU87shNuuoZN7YQXolYY00egYW6DHjt7MK1pO5sgWMKN8ybNd4+QUpmaBLa+Ta3H6HCdNtbtpkxT",
-	"v9oBhicJj+uJ0OyFpcxHaf53m0khoGnDH/G8AfNgp3VMofuf6bR/kRIVim+QwFvlfGx0F7JTdIm4P4uu",
-	"VRXmeh/bbkxXq+4aKBOEHIhtptEWplffkYOQ6VlVhR5xxRxg6oHLvwwb6yphAa4mL+AITaFhwm3fwobV",
-	"b3P2jaqdr9wkzVGy7Wzl3mpoCP06+m41IiXtoJE7QFjqi8JsLzylcUL7iSa96nPA0xgg/m229jqKxZ81",
-	"+vK2FFHrQXvlk46hyqs+wV+n8Z7XpnhCJ1DPUuYTmfNGlJ1HhuCHzim1s8rsofqjJ3n7geIDcc8AOfaA",
-	"+hqS/B7flhlf00J2uAz3E6ZZ+eQa8H78pFBTJgBtCRTwO4dk0+x1ppFhAQnexmTPzCQ4y9AcFszknGye",
-	"CTcrB0+rtrdV5ZSCxP5YteQsf3Kr938yFt77hfm3KJa/ltXK3m9m67I2pUtWfHr8nwAAAP//",
+	"7H3rchw3utiroCZb5b00OZQsOWvqxxZNyw53bUslUnEqLkUFdn8zg2UP0AbQHE1YrMrT5MHyJClcG92D",
+	"vg2nR3JyTp0ti9PoBvDdb/jwMEvZumAUqBSz84dZgTlegwSu/8JLoPLq+7fqR/U3obPzWYHlapbMKF7D",
+	"7NwNmSUzDr+XhEM2O5e8hGQm0hWssXptjT/9BHQpV7Pzb14kszWh7s9nifqcBK4+/D9+wyf/8+zk248n",
+	"H/72p1kyk9tCzSAkJ3Q5e3xMzGQ32wL8ijIQKSeFJEx94Q3Nt0gPEogtkFwRgdRXTmeJWfvvJfBttXg9",
+	"Q7jSP3FYzM5n/2leQWVunor5hZvcLKUgN+wOaA90/KgjAUgIsqTrfqwF446zsjQnvatyY465oi5K4mxT",
+	"0ZEZ3kZJ5umsY6HRpf21bWmlkMD7oGUHHQtcerrrvFyO4D77VjvY/EdbYfd1bDVA7wlnAyi9NvA4kAqm",
+	"HExdwTttsAqGHIrO7gjN6sBrzKkGjENMTtZEdn5Tj6h9NIMFLnM5O392dpaoKci6XM/OX+q/CDV/PfOz",
+	"ESphCVxPp74pCpxC55R+VNtenr+MboayrOfDLBv7TbZYCOiGkBkSB1EIoGdn5v8CKJ1FocToLcM8I3TZ",
+	"zSzhuOPwyu8tHPIWc2mYA5BaXBtT/N4K/bOz2Hyc5dANAzPiOLsXkKr9di3HDulcT5fVcm3f19Mx3iaR",
+	"LlDK8nJNXyGMcsCKBNBqW6yAIllyKjQiGM+AI8xZSbM2hKg52nDy9fMaeE7+oQDUJpuExLKb+fSItrme",
+	"xfEv+202eUyDTU92XdtqRFXoUQIRapSF3ngrAnag0kUeV1RInOc3fhl6VSVdEErECrJOVS8lrAupaANL",
+	"hDkgCkSugKOCs3vIEGUc4VtMM0bdXzxdkXtopZ5q4rj0W+BcgIfjLWM5YEPbpeizl8yIY6BVyRkQBaMC",
+	"tBv1lrPbHPS6UkalUuDKuSqKnKRYQXRemBF/+7dQ4H0YiDz3XT1jk5/tJ19pzk1ZBshQzm0Oif4tA4lJ",
+	"rqWrYe97nJeAMM3MKyWHU8OJZjq1mou3V5pU9PqzjKjZcP6WswK4JGq3FkNF8NPDLOWAJWQXet8LxtdY",
+	"zs5nGZZwIskadkGYzOBTQTiIMa+QTI3d+TnHQr4X42Y3JBP5WMFhQT5FH3G4Z3djpnkMSfE3tXw7sZ8m",
+	"CSD3wb/Pbv8NqVRTOnRc0aKUI3FiAXxFv8dbEVEItwKoRGvAVCDKEBiR722Pr7/5pts4q4DYlMp1tuoG",
+	"iv5G19Z/ImLszomEdf0fnW6/I/lHvwrMOd7u4k9/rWutPyvgZCNX60IIo9bpXqjj9HrFNhQxmmrl0Q14",
+	"84kqzhHfWJpCIa8yoJLI7ciNlYZfsRE+BV4CEivlExF5OjunZZ43hdqNMgZhgxaELoEXnGhPqGlyjyEv",
+	"tYboxpZOSI8Qci56ERMO1tF9B2ulGY2MqG/uSnpvGW2wQNwMVcChr9BGqVgiUVHe5ko/CiXNM86KAjJU",
+	"Ukly9RQoZ3kuEKawUSgeJuxCJzy6dg4awzh/PV4oVy9fCVGO1AF6O/u98902upd6OCA2YkGosn4jIlGR",
+	"n4B8cZKuIL0zVo9CCRMSMqTUTII2K+CAMBKELnMw0RCFKizuIEMLZiIhQ+TOD2Ydu2Inma0Ac3kLWB5A",
+	"O3ZpOgE0hTFzOOrMHC01jRKRl0vEtI0oV5giIgVSMqmkyrPYrEi6Cqk8e2WhTO+BSsa3mjMs2Z/GVsAh",
+	"BzxS2XMoGJeQXW9p2oeVd+HYfZS+cUGjEBelKIBmkL1X/BynP0NQWjUvMEdrxsFAUv2/fpYxEK8UEJcg",
+	"teauONAKCiVRhksHv6pfV9vdNf1qmSAjmaJ9hVGNI8UNyL8aRZVyHnLlcVSwCIwH88vgiHwyuwcuiLGe",
+	"B9hZQai5GSG0SQFriQUyqJojWHyr9pjeMNE6KiIeJJM4j0E1arC48a0bubGYAKosvd9mqYJHKhmfJbO7",
+	"v4sTyjI4WTNKzE8rJkJjtcL3hc85HFKx9gv0FsFn4zxtj36Jy8UYLVURI/deFJZVymUPaz2EQdRQXzCu",
+	"7ajNiuXK36OC5XAa15ANiA35nk9+DIdjA1R2XAw0lyuc50CXMBYo4XtP9yAbC66+Hn4run6T/JncJx6n",
+	"wjvcyw6vMpl9OlmyExszuQGKqbT78zvdh4AndQbNsiaXuBUc9nQEL42lPdYDXLYLN/3slzYbrsclIZ3v",
+	"OjEv4go6ZXSRk1T2Rhitd3jpxut3S1tvgPP8zWJ2/lsP4M34xw9Nj/CNyRBoa6MyEo3NKJCQjENmRNgr",
+	"hI1g8zYQ1xExRuFULckalRG/zH6WgA10btSblEmkA3jGuPH8S6j85sUsFg2xE4zhd/vKO8A2LNi0vbbV",
+	"7k2uZK2NL8rkOWJ5BjxBULB09RGvAGeIcWN7fwyysgdyuvqUcDCileIWhAupDOuYe3wRYk95Dh7bDUQP",
+	"t2wP6UbdEZoNFyT/IjSz0fZd802hs4LCU+OVmMt8e63hEwFqHI6EIvXeecUriINQNkGes41IkLUNKHwK",
+	"2Y5DkeMUBCIyQTkRUqAVyzOE0Zp8kiUHl9DTBCs37BRZrG5WJFc8RRVLBlTpA/zJTFnbChYtviq7J5kR",
+	"rLsOTFtcwwag6iB5f/V9mHfUWWN0V97CidgKCesoz+ztewQyeNcRafKM3YrX4qX+mqG8mryupFmHEjqC",
+	"tjTKblIP5bLSJCNC3/eu3C0etNZIb3vOsrZHBctangjg96T1kxvG73KG4y83TSA9fW2Z4QfsIoIZE7fb",
+	"KPR8aGC/5MEowTk6/PfvTUQP/HJxc41KARz989ebV+pfOQiBNkSuWCkN397BFgnQsVMsEYV74CiHhXmq",
+	"LabegERj0nJ9C9zJhQL4mgjF8Mi9cjpL+jCndhPMEQCkz714rTXyO/i9hNEsi0MPfnAsJcUFviW5jel3",
+	"Z3lqTlhg3b989rzHuveR5192fYNY+cZOpLqOpNfrQm6137piQtpCtNN6giBSsxTNU0USCWH69+Lkv5sM",
+	"8Ic/V/8+/Xjy4a/Bo7/840+tMdL0X7DtCPB9JQyJK0pWOwjmfq9meH7ynz88vHz5GJ1AkCXFSt3uTvAd",
+	"FvDNC/Rnjjfo/buf/uI1neYY9x5i92AUfMGZGgGf5Ln69yeyxifGPjx5liCP+QR5MktQgCOdS1bQTRDg",
+	"dIV0LBDdbhFGFDY5odBAz7Pnf++lmUDXdqbruxVxxRdenVbBvYD8Q3wltZBABeYunjVVAAd0+IZkmQZk",
+	"cnqVdzXyYPY9bX8gxeVFpAjs9c+OQi8v0C2siK1N0EoAZxkHIUDYpAvRPp92zEwCITXOXRKf8P27n0TM",
+	"27NVTmyBCg4L4GDTpd7m2dUbDeuGgyjXMXP7hpdgF6t2IfAakOI853KhW1gwbkowdPSeqP9Z/xnd4vQu",
+	"ZhvHKDswLqMx7l3T0kWGagW5bic1ygnAF6f8qkz1kAnUzxEuCyDYHzmr7/1AMbJvvj5QiCxY2uSWf0gC",
+	"+wfLXiuXjqajhaeMRUqqzNQasCh5I2zTSUc5voW8peTHZAMjpRaYaE3nLU6jC5n086unu2H6wOPV5Vj9",
+	"hGpW54bHAPkDgTx7zTkbG3g0FWJxj5spE5Dvbvyf129+QfYpYhz5A0W+jLd7O+7DiZs9viOTG9+HMgaW",
+	"LawgvRtrYySz1JpdtSj38xeRkWsQAi/jg3smERLLUoQpOXanvEDMqRqRzBaY5KaC8o40wgCtuQ61Xf/p",
+	"ankd0BdH9Ujqlk2fSR8WcYyttljjT1fmlRdnu8p9mLPwOaxWv+cYzn60fu0YRJnC8R7AqQ9f2BLzZAaB",
+	"zB6mKtwLETuqTX9rZ7wt0EKlmz/KNzBkP1Volsh8cGrNLMu9lFSF2G5NAXjaUHThYT7GbmLrNaYxe5Mh",
+	"XlJEKMJIrCDPo8YwWyxigvzCFgtrua3MYV2C5kv11niL9JstoZRPsh9uelQbKK4dtpyQK7AQWqptMJFG",
+	"0N3mLL2zvzWEX6wC4UeOqYTsrY/fHLcQoajN26MGq7ExAO0k1Y6VUTQ5GgA6xhAXI8eXUc6PlG7W1+Mn",
+	"ikLMHHS4rHhlVKGBtQZ262mFrVpzpZvasVO8ZowggXA82LgGuWJZSN9rTMkCWopnHEPVF/AD4wijt2+u",
+	"r/5bB4Nb3qgrwx4vtgFsu1q7jsTbC/7THSDf58DAvkbCYR1I+8p3LaE6kgURYcEo2qwYWusab13DvF+i",
+	"9GDnHtb403sBkRjHma3qL6k+ilkrz4uU7+8qjPCU4NSHJAaq7cg5pmQmyjQFyOL11ton9FWTOiXp4zAb",
+	"IlcWhQMlloAh2Zu+0kN/7MPhzn45pN6QRBxw+rhvn2DEfizYU1z2zgLD52tCWjrtOAd0Rf8LK7moHQZT",
+	"rlIjeVsgydC3ZyjDW2FK2MzJuYJQCpl62KxYfIWevzBVERsioHbE5fmzb876zrjUmMydYm4e0d33oEwv",
+	"59V3/zPxdXtEuNN5UaB6zo8drmukvhjSY5WoU7T4SvEMfCpykhKJ0hUjKbREJTtJcvIgVE37TJqDDmfa",
+	"64gPaSjKUds63FGf2jL6NrpjnufkvqqUzIzkyj6WxcwL/ahhU5XCjIPZHRQy7gPqngVRhViFXCJ6CY9S",
+	"Sq3Uo5hLfay9XEutD6WszE088BaQGu/r03wyY4NFP+5sgwYNjS4afaP/dRCmi79sjtLuzNvkugPWSe3H",
+	"wG4JUSB58TpWV7pDzmNICKcpCPE9o6OO2LgT1KPs2KeUgT7RbN4taiSiyPG2dcLD5BpbbGJfrDYW7Mo+",
+	"vFROzzhQ6Fo+H67t7NOgR12X6zXm246ytZEWZWsNWYiGvrRWxRf7GJINhDeLPHoCp33k0IBHc//h5N1b",
+	"m9wgCaTL/kmx6iPvIGU8G21rBMHCAWaGC5c8JjtGyq4/XOSYUGNxJ/oorzFAXiFa5rnVa7rGU6fhtKF0",
+	"qgOneY5vc2jokJBpq5l/YbH6LKVaKTNTB19/hUDXBJmp7czxggAmYVR8JLTFxyE+qA7YzfnJ8SZgg3SC",
+	"ZYX5+xr2IiBNPGF0U10lzEZlEpSm69vWDcfpnc+9jdVwrhdalDJdcI65Bip5ufTdVAKRkVTVGf50gPqN",
+	"6RJCfyq1Lbrjtcvgre5HRF0or4AXrsdZG1HsvsV8dPOIw+d5Gv6Lzj2cowxLfIuFwgInEkSCzBcTlOYs",
+	"vUsQxVL9KDngdYIIXYKQCcqIuEtQqha8ICmWkCCxpWlLJNYk5EfV20fDsTeuJl5IKF4hnG/w1pSmIpOV",
+	"0EUANmZ6Go+Uf7b8VUfaKoBQTw5LkdJ/rVKde9S+dGVOoydCvL+041L1e0+t1TJvsRAbxrPLFd7jWGLJ",
+	"ue79Z76xh9FDYTP07ee9qf3Gaupfj26+alc0yrDIoI2Po7SeRktU9YFy9Ui0SdmOqhTg3J5XG5j094Ux",
+	"MbGkdGQXL5Yt9fxtXFcdau+Jx5gEf8iQpTnhkcWpVXcVGV3Dbwqko1KMcMS1eak7Rm0H96xoPZJug5Fx",
+	"kWltdJ9o1jVT5gV/lC9sHNat/SMHGd0RkSFHDBMdyNKGUUsLEFo7DGAX+pVA1qZyIWffFM1Gv+JJFg6L",
+	"UuC8PVrEDW7RRks3LdkWpdDt1DZxFTLIbwybx1qPMNh34ogjTm0UNvvV/jzlrECtbv5QBfFv7k23Ol3Z",
+	"ztXGaoXtvhma7eOSfXmF7P3l6dVMcWzWm590YjMiqivomJYf2GRFXWMXZXVpl6sREyi5bnz3s6jZXO2n",
+	"Z8GVL8ZKvbRRPsp88yVEvVM3LQZX5RNMm4TbicLYdnwZwSm3JcnlFY17iaNb+fhikqfUAIQNBNzy6t9u",
+	"2/uxaqHbd9pgsFiu3Nb8vTT2lf3rWQ9MXLu+AUCYPL6kqWz/yJJrFBukdA5x2LCC8TXsU3MF6zZjbzS5",
+	"d7pNO6VhESvGdhDtL01ynUbN4pOhZHINUo5PPixyHD/ts+SsLOLWK6QcZFy4CFbytJbZcwnipNGCXE8c",
+	"w7SvXG84bEIfJXul9ANGZg3nSIDUB8qV4yYgbvLfY05MiDBmkAWrQm5kI53GdBfdFSC1ZjVNi3fRQKTe",
+	"oQOk25cHkYdjBy7Hhsr2CUYUmMvhlK6jPRHiFsGCB33IUWvkW9bgGLcoFzfor0ULohFm78Hqg8mjaKml",
+	"WUbqZFttGnX6bNlp9Nmy3uUsxJwuaY2XMsu2t1z9a/wwuS2E7c+L7ltPWwHThDFHep33mORxXv5BjfcR",
+	"WCLc8Rjd0i48O6M5WarJ0RakbnYnV0DRSvc+QQrcLV0kMkYhLvaykQlBPclw9dKSw2YbGqu9/nXFlPUs",
+	"qi4bQkLRL68q4NqtuhncemNYfC/GdyRKJblvAWR1tcyIVnZVa7gIkPbpHt1qNTz9UGBDqVtY1Ev0QiC0",
+	"wXyvps1uX7XjJ3WXceAR92cD4pDFoYKQTUOoK/yoYDO5sayJfn9jWb3+Fst0dUDG+Rw4amzMmIYlJ3J7",
+	"rQBl9R5gHj0hQtHF2ysT7zp1/fr1pswL/vMrKYv+FLJuRhSE0AZ9UlROxc7xFbKkkJ0Qim452wjgr1Cq",
+	"w/k2NpeyNaAFZ2uEqWlJyzhZEmqDdjrK5u8pSBm7I1BdJmBjRh/d/BUlFeRfsDUt+QldsN2V2b44+u6f",
+	"NaZb21xR2Ca4jPr2jYkvk8WowHKFCJUMqVdst69THbZLwbYYsGu7KHC6gpPnp2ezZFby3IJLnM/nm83m",
+	"FOvHp4wv5/ZdMf/p6vL1L9ev9TtVBHv21uwSXZr1BKGk89n9M63ACqC4ILPz2denZ6dfm14VK002c1yQ",
+	"+f0z9Z8T6eOpS4g197Kpe5xKgbBw0SPgBgLV0SP941cCcZaDMI1YJLLPlC5QgNEROm7ik0nQG9sUEitX",
+	"gwgflEVXErFS5uQehIayYSZLKUEkC/gpuqiem+guRThbE0qE5Fgyrh2LRAcNMcpAM7uOCyV2PgT3wO11",
+	"HvWzAwqTSlDo4VfZ7HymRKDr6S5mjRslnp+dddwmMe4WiVon/chVEt/7FnmuUDj+Pb/A4F6KZCacqa03",
+	"pHfshYZwMEhxnhvuxsoB+c2z9Ydk9ukkPDfln+gzyEZJ1OF2qdWw74ZvJDoI+R3LtgeHmdHhj3XFIXkJ",
+	"jzsIe3bwyW2tcQRlP9vyF1mvylGE76oeMBUb4AjnB8KuLj7HgUbwHWT3Qe5jEhEf84fqOsVHI0RyMD5S",
+	"nQTeaWYLSCC81bKl1WQ1ZN682vHxww4yX+zKsEOxiVl8HZRPYJMAklbPBFJ4V+Jc2jETypugWevU0ib1",
+	"u3EQk0AxTbcRiNmx57p4Wz0VKSvMfXVC9ombS3f94xTCJmy6e2RR4zreToeni0wpS3995nA86XqgGqKs",
+	"1RSj+fmDq5F9bCX/H0F6NI4TGPW7TSPi4uwPhJB3gPfEyA7npL5fcuF8pTrI3xdZyDxPh/oXwHx/LFzr",
+	"motD8Z9bbxf7zW3lwUm99LFVIVV1j+KpFJL0vtC8925SVm6Unk+tC91tfQmisNHdfAkXIcoDhOxifcXE",
+	"eN1oStTfhOWpXyKLN483HJnNIyX9EVq4CYqi4BMR2r43Le9slbemlEMq/2ELc8+O6m2YSbUDbmCiU4g6",
+	"onOL0zskGSIjaXtXnnG26RNmQeqx265+HQ78gu2LZpu4Y8QDQiCa3PAhjI8hZvvrWj77S5RNOx0Fj+wA",
+	"1Fr5TewFUFSvL5jeFrHx5t3w5C4Dh4dujmCJ7NwhP+Cd5l3CA14JbmsfMDq8unxSKbTTKGBqMVSv3W01",
+	"kSydDFchTSHUSPMSuap1wDBxbKc8bSsZE0fD3oI71yHp2qml5y/QipVcJOj5S92lYTecbATeVf0Y2Jco",
+	"8Xb7lhxZ5EXaOXxZIdYasT6FOncNnKZrNn8IybMz6HphzsA/wdoPp/ockVe7g8CqfIUokytClwhyoQ8E",
+	"Slam5nbyA5uWPZCfB+d226JXjTO7k4D/4DLenzCeOKKl+NQxjoWlTS5ipK+tWekLk3zWoslc+3jH47Fc",
+	"HStqQ/LOUdwvHM07650Q0T/b8rCKgadBYF8KxQ4ai5nfBxtignF5DBsvGWgTPMGsnTZYXt10NH2qyWPd",
+	"UZz/aWQ4LUJwymmxB7YaSrg1SrR7Ii04jOY73KH6IZ4qI29PzAugGcILCXyDeRa5dVyu/AUG5tpxdKHN",
+	"HoFenH3rPvMR5+Qe7DVfGPmrqpqzEYHMtdP67jG3fCLtuWkiq3KODRbo95KA6Xj27RkSkDKamcvJbLWF",
+	"2t+Pr2/Q//lf/3vuztFJyHPhLlrQdSVLFrOXzU3t7g6r8aayxdbnySCrpeswigGrLkgxByi17+CtG4tz",
+	"IfF2DN222DNJR15tKjAeXFgcJbXmoLG/pGjTTKGgmOM0hUKeuBtE9MHJaDTsQg90TYUPg6YJim7qqzx6",
+	"Nm5y+jAbNIdK0YLQJfCCu6aOGHHQx+72oZ/BHkidgHh1sLyNtd3Z8y+Ztd0aJ0TdDegWR1aXOmVjg9lG",
+	"CqdsDcqBrJxKImydYXYEXD4Ic8DvsTvdqiuBxZPROcCGNcsZPP6PaB37g5PD1z4qfHtHaDZ8MSyDYzh8",
+	"VafJqW1uRgFZMqqxmjZ9q9ZHh9Oyxs5t16Pm1jfTBWOqfFB4F+SRVWDjUrvDo9eePdACp35Y4LcPimgr",
+	"/L92HoexYQMsG5v2hMSqImv5nghm5+bl+YO9IOFxXr8xr63MgcLmMrwgbWS96fIIYfVa145jm07BZYIT",
+	"0syHRmkTbKrLAis8akkxjmzM2Ai51PqZdNaHBp05pgOzn+RoUL4Qd9Y4rXqmSKaP3gyErelfEgNueIdT",
+	"HLZvmZDuMqqJ5G3zrqtBnHN43364YFQwMSfd7crdaft8ceJu7XiqqKzKNeYPtYarj7Y3T3ut51MqLmpT",
+	"fYllF2d/tLILV/95yMqLps20yAHkvGo21up6XCz3Ko7y91RM4Ek8ObqdDHWcrvNy+Uev2tAIPE4t67Jx",
+	"rEMTWZvmHhJoD6m0Mv+6Qu1hmFuPrwW5g6ZhPqbtrwANOsLV2eB7PZfzH55sRR4r4GyWbSMfujAzbmP1",
+	"YGl0WHkaQB2YIaYPKI8GdK+fG+eGOYccsIABAeV3ZuTeEeX/p3CkQWEKENxd3gF/mNquXJltxORiNBM8",
+	"jWeG4FLJoC4M6jOU/8FhOpOok5R9LuRkqGKKJk6q+WsuUbPH1p0IlA+7B25vy7cZVHMtls4CagVW5Wtf",
+	"nn1tFRlbLHJCwbfsv2XZFimVqWsjzRjKPnIo8m1wn72Z0jfrseVvGyJXhKKXLkEbSbXq/V0G2/v/mOB+",
+	"xubwL6MaBQamC5DpCmG04CBWISGalhGaOk2bZyRhXeQHFiH1Mun5gxx8BvtJ9abySziEPVmxpW5h0ekQ",
+	"vdMjpsyLubaUU9vr3O6k36/UIyMnSd3R3u7zHO9Mk5JJ4qe+j+mRy5FNW8+pD2BzA7mhCBp2+FqPnT+o",
+	"//RIC+NBWPSNkxLm65/R7THAM2ac1ZUrlmfiMOBMZrZLWCyadiCAfXZuOfvDcMs70MXCpjGfiZ1lKOjr",
+	"aqKtk3BT0OqqzSG+9t2oJgPwtW8sMhmMf10xRITt34UINR2VXHHFVl89n7G926DY3+Zh4zTLY/X9vKaZ",
+	"sB2b7Dv1RizotrRdqahlfyzuxGnY32jJEKNow/gdocsECUJTQAVnS47XQosJ3cfrPLCifYsptc0VvgeU",
+	"A76DLNEWuAYF907JGmGBNvbi74ZG1JUlwbUfU/B5456Uz5Qd8ZRjlhGg6Cvh4fkEeqka40a7l9my80zX",
+	"v5rKWt2DTC0hcf6PXHEA7wOhK2mUBKLMdkLexaBmaN/WdkKOtnMcoTJfM7HtJoeExIrDmGVwsWImYZsy",
+	"uiBL21IfEYpgsYBU1hBolxzDoHnUYUMGuC1FXzX/e2GKuicDv293ObURXop6eXq7VtIj9zbCdWvNacRN",
+	"1Tb1yEa4aRc6tRFeilpVZx+ChpkNeuz8wfSk7+x+ZBE3zpo03z1C5GVqFNjibLUfI8N1OkP3mTTdfGtV",
+	"mk9iHpcgbzbBVOrDq//dLpIIaNawRwJrwDzY6RlX6sanOjxXZkS54hsk8FYZHxvdfvQUXSAeznLLddmA",
+	"vqnT9hnVTTV2FZRxQg5ENtNIC9Ok98hOyPSkqlyPpCIOMIde/F+GjPVRGAGuoDxiCE0hYeL9XuOKNexv",
+	"+oWKnc/cHdVhsq0hwd5iaAj+OhpuNjwlbaCRe0BY6jt/bRNcJXFieW4TXg0p4GkEkPwxe3oeRePPGw35",
+	"W04A6UF7xZOOIcqrCwI+T8fd4H6CCY1APYuPJzJnjSg9jwzCDx1TaieV+UP1R0/w9j3FB6KeAXwcLOpz",
+	"cPKNTs8ZDJne8cN5uB8xzVJP13n/tw8KND4AaGs+gd87IJsu73MNDLuQ6MWq9sBnivPcnYHVITUdZ8LN",
+	"UunTqt99VSqqVmJ/rHpx+5/c7sOfjIYPfmHhhej+V388I/jNpC5rU7pgxYfH/xsAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

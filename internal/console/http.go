@@ -122,7 +122,19 @@ func (s *console) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return recovered(s.log, forwarded(proxies, apart(api, mux))), nil
+	everything := apart(api, mux)
+	if s.certificate != nil || strings.HasPrefix(s.publicURL, "https:") {
+		everything = encryptedOnly(everything)
+	}
+	return recovered(s.log, forwarded(proxies, everything)), nil
+}
+
+// encryptedOnly tells browsers to come over TLS for a year, whatever a link says.
+func encryptedOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Strict-Transport-Security", "max-age=31536000")
+		next.ServeHTTP(w, r)
+	})
 }
 
 // read mounts what is read only: beside "/", which takes every method, the mux would pass the others on there.

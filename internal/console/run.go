@@ -272,7 +272,7 @@ func (s *console) assemble() error {
 	s.access = access.New(db.Access(), hasher, s.clock, s.log)
 	s.sessions = session.New(db.Access(), session.Options{Secure: strings.HasPrefix(s.publicURL, "https:"), Clock: s.clock, Logger: s.log})
 	s.tenancy = tenancy.New(db.Tenancy(), hasher, s.clock)
-	s.fleet = fleet.New(fleet.Config{Store: db.Fleet(), Revoker: s.nats, Clock: s.clock, Logger: s.log})
+	s.fleet = fleet.New(fleet.Config{Store: db.Fleet(), Revoker: s.nats, Commander: s.nats, Clock: s.clock, Logger: s.log})
 	s.enrollment = enrollment.New(enrollment.Config{
 		Store: db.Enrollment(), Authority: s.authority, Fleet: db.Fleet(), Clock: s.clock, Logger: s.log,
 		NATSURLs: s.cfg.agentNATSURLs(s.publicURL, natsPort), NATSCA: s.natsCA,

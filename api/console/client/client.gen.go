@@ -218,26 +218,41 @@ type AcceptIdentity struct {
 
 // Agent defines model for Agent.
 type Agent struct {
-	ClientID            string     `json:"clientID"`
+	ClientID string `json:"clientID"`
+
+	// ClusterRemovedAt Its cluster was removed then; what it publishes is dropped until it enrolls anew.
+	ClusterRemovedAt    *time.Time `json:"clusterRemovedAt,omitempty"`
 	ClusterSlug         *string    `json:"clusterSlug,omitempty"`
 	CredentialExpiresAt *time.Time `json:"credentialExpiresAt,omitempty"`
 	CredentialIssuedAt  *time.Time `json:"credentialIssuedAt,omitempty"`
 	EnrolledAt          time.Time  `json:"enrolledAt"`
 	EnrolledBy          *string    `json:"enrolledBy,omitempty"`
 	EnvironmentID       string     `json:"environmentID"`
-	HeartbeatAt         *time.Time `json:"heartbeatAt,omitempty"`
-	ID                  string     `json:"id"`
-	Name                string     `json:"name"`
-	PresenceAt          *time.Time `json:"presenceAt,omitempty"`
-	ReleasedAt          *time.Time `json:"releasedAt,omitempty"`
-	RevokedAt           *time.Time `json:"revokedAt,omitempty"`
-	Role                *string    `json:"role,omitempty"`
+
+	// Findings The self-check that it posted last, where a single agent is asked for.
+	Findings    *[]Finding `json:"findings,omitempty"`
+	HeartbeatAt *time.Time `json:"heartbeatAt,omitempty"`
+	ID          string     `json:"id"`
+	Name        string     `json:"name"`
+	PresenceAt  *time.Time `json:"presenceAt,omitempty"`
+
+	// PublishedSlug A slug other than its own under which it published; that inventory was dropped.
+	PublishedSlug *string    `json:"publishedSlug,omitempty"`
+	ReleasedAt    *time.Time `json:"releasedAt,omitempty"`
+
+	// ReportedSync What the agent last said of its own syncs.
+	ReportedSync *ReportedSync `json:"reportedSync,omitempty"`
+	RevokedAt    *time.Time    `json:"revokedAt,omitempty"`
+	Role         *string       `json:"role,omitempty"`
 
 	// SuspendedUntil The agent sent far more than an agent does; it gets no credential until then.
 	SuspendedUntil *time.Time `json:"suspendedUntil,omitempty"`
-	Template       int        `json:"template"`
-	Type           AgentType  `json:"type"`
-	Version        string     `json:"version"`
+
+	// SuspendedWhy What it did when it was last suspended.
+	SuspendedWhy *string   `json:"suspendedWhy,omitempty"`
+	Template     int       `json:"template"`
+	Type         AgentType `json:"type"`
+	Version      string    `json:"version"`
 }
 
 // AgentList defines model for AgentList.
@@ -513,12 +528,15 @@ type InstallCommandMethod string
 
 // InstallToken defines model for InstallToken.
 type InstallToken struct {
-	AgentType     *AgentType `json:"agentType,omitempty"`
-	ClientID      string     `json:"clientID"`
-	CreatedAt     time.Time  `json:"createdAt"`
-	EnvironmentID string     `json:"environmentID"`
-	ExpiresAt     time.Time  `json:"expiresAt"`
-	ID            string     `json:"id"`
+	AgentType *AgentType `json:"agentType,omitempty"`
+	ClientID  string     `json:"clientID"`
+	CreatedAt time.Time  `json:"createdAt"`
+
+	// CreatedBy The id of the person who minted it.
+	CreatedBy     *string   `json:"createdBy,omitempty"`
+	EnvironmentID string    `json:"environmentID"`
+	ExpiresAt     time.Time `json:"expiresAt"`
+	ID            string    `json:"id"`
 
 	// MaxUses 0 means unlimited.
 	MaxUses      int               `json:"maxUses"`
@@ -527,11 +545,11 @@ type InstallToken struct {
 	Prefix       string            `json:"prefix"`
 	RevokedAt    *time.Time        `json:"revokedAt,omitempty"`
 	State        InstallTokenState `json:"state"`
-	Uses         int               `json:"uses"`
-}
 
-// InstallTokenState defines model for InstallToken.State.
-type InstallTokenState string
+	// SucceededAt When an agent last enrolled with it.
+	SucceededAt *time.Time `json:"succeededAt,omitempty"`
+	Uses        int        `json:"uses"`
+}
 
 // InstallTokenInput defines model for InstallTokenInput.
 type InstallTokenInput struct {
@@ -555,6 +573,7 @@ type InstallTokenInput struct {
 // InstallTokenList defines model for InstallTokenList.
 type InstallTokenList struct {
 	Items []InstallToken `json:"items"`
+	Total int            `json:"total"`
 }
 
 // InstallTokenMinted defines model for InstallTokenMinted.
@@ -564,6 +583,9 @@ type InstallTokenMinted struct {
 	// Token Shown once.
 	Token string `json:"token"`
 }
+
+// InstallTokenState defines model for InstallTokenState.
+type InstallTokenState string
 
 // KindState defines model for KindState.
 type KindState struct {
@@ -684,6 +706,24 @@ type Problem struct {
 	Type     string        `json:"type"`
 }
 
+// Removal defines model for Removal.
+type Removal struct {
+	// Agents Their records stay.
+	Agents []Agent `json:"agents"`
+
+	// Attempt The display name of the attempt that is archived.
+	Attempt   *string `json:"attempt,omitempty"`
+	ClusterID string  `json:"clusterID"`
+	Counts    *Counts `json:"counts,omitempty"`
+
+	// LiveTokens The number of the attempt's install tokens that are revoked.
+	LiveTokens int `json:"liveTokens"`
+
+	// Refusal Why the removal would be refused now.
+	Refusal *string `json:"refusal,omitempty"`
+	Slug    string  `json:"slug"`
+}
+
 // RenewRequest defines model for RenewRequest.
 type RenewRequest struct {
 	Challenge string `json:"challenge"`
@@ -692,6 +732,14 @@ type RenewRequest struct {
 	// Signature Over proxima-renew-1, challenge and the agent id, each ended by a newline.
 	Signature string `json:"signature"`
 	Version   string `json:"version"`
+}
+
+// ReportedSync What the agent last said of its own syncs.
+type ReportedSync struct {
+	DurationMs int64     `json:"durationMs"`
+	Error      *string   `json:"error,omitempty"`
+	FinishedAt time.Time `json:"finishedAt"`
+	Number     int64     `json:"number"`
 }
 
 // Role defines model for Role.
@@ -825,6 +873,9 @@ type ClusterIDParam = string
 // ClusterSlugParam defines model for clusterSlugParam.
 type ClusterSlugParam = string
 
+// EnvironmentIDParam defines model for environmentIDParam.
+type EnvironmentIDParam = string
+
 // EnvironmentParam defines model for environmentParam.
 type EnvironmentParam = string
 
@@ -864,6 +915,9 @@ type StateParam = string
 // TokenIDParam defines model for tokenIDParam.
 type TokenIDParam = string
 
+// TokenStateParam defines model for tokenStateParam.
+type TokenStateParam = InstallTokenState
+
 // UnfinishedParam defines model for unfinishedParam.
 type UnfinishedParam = bool
 
@@ -874,6 +928,17 @@ type UserIDParam = string
 type ListOnboardingsParams struct {
 	// Unfinished Only attempts that are neither proved nor abandoned nor archived.
 	Unfinished *UnfinishedParam `form:"unfinished,omitempty" json:"unfinished,omitempty"`
+}
+
+// ListInstallTokensParams defines parameters for ListInstallTokens.
+type ListInstallTokensParams struct {
+	// Environment Only rows of this environment.
+	Environment *EnvironmentParam `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// State Only tokens in this state.
+	State  *TokenStateParam `form:"state,omitempty" json:"state,omitempty"`
+	Limit  *LimitParam      `form:"limit,omitempty" json:"limit,omitempty"`
+	Offset *OffsetParam     `form:"offset,omitempty" json:"offset,omitempty"`
 }
 
 // ListClustersParams defines parameters for ListClusters.
@@ -912,6 +977,9 @@ type ListObjectsParams struct {
 type ListAgentsParams struct {
 	// Type Only agents of this type.
 	Type *AgentTypeParam `form:"type,omitempty" json:"type,omitempty"`
+
+	// Q Part of the name.
+	Q *QParam `form:"q,omitempty" json:"q,omitempty"`
 
 	// Client Only rows of this client.
 	Client *ClientParam `form:"client,omitempty" json:"client,omitempty"`
@@ -954,6 +1022,9 @@ type RenewCredentialJSONRequestBody = RenewRequest
 
 // PostFindingsJSONRequestBody defines body for PostFindings for application/json ContentType.
 type PostFindingsJSONRequestBody = FindingsRequest
+
+// UpdateEnvironmentJSONRequestBody defines body for UpdateEnvironment for application/json ContentType.
+type UpdateEnvironmentJSONRequestBody = EnvironmentInput
 
 // CreateRoleJSONRequestBody defines body for CreateRole for application/json ContentType.
 type CreateRoleJSONRequestBody = RoleInput
@@ -1152,7 +1223,7 @@ type ClientInterface interface {
 	// ListInstallTokens List install tokens, newest first
 	//
 	// Corresponds with GET /api/v1/clients/{clientID}/install-tokens (the `ListInstallTokens` operationId).
-	ListInstallTokens(ctx context.Context, clientID ClientIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ListInstallTokens(ctx context.Context, clientID ClientIDParam, params *ListInstallTokensParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateInstallTokenWithBody Mint an install token
 	//
@@ -1194,7 +1265,7 @@ type ClientInterface interface {
 
 	// RemoveCluster Remove a cluster and archive its attempt; agents stay
 	//
-	// Answers 409 cluster_alive while an agent of the cluster is present, since its next inventory would bring the cluster back: uninstall it and wait until it was quiet for 90 seconds, or revoke it.
+	// The attempt's install tokens are revoked with it. What the agents of the cluster send afterwards is dropped until they enroll anew. Answers 409 cluster_alive while a collector of the cluster is present: uninstall it and wait until it was quiet for 90 seconds, or revoke it. GET …/removal tells before what goes.
 	//
 	// Corresponds with DELETE /api/v1/clusters/{clusterID} (the `RemoveCluster` operationId).
 	RemoveCluster(ctx context.Context, clusterID ClusterIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1217,6 +1288,11 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/clusters/{clusterID}/accept-identity (the `AcceptIdentity` operationId).
 	AcceptIdentity(ctx context.Context, clusterID ClusterIDParam, body AcceptIdentityJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetRemoval Tell what the removal of a cluster comes to; nothing is changed
+	//
+	// Corresponds with GET /api/v1/clusters/{clusterID}/removal (the `GetRemoval` operationId).
+	GetRemoval(ctx context.Context, clusterID ClusterIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListObjects List one section of a cluster's inventory
 	//
@@ -1270,6 +1346,20 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/enroll/findings (the `PostFindings` operationId).
 	PostFindings(ctx context.Context, body PostFindingsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// UpdateEnvironmentWithBody Rename an environment
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /api/v1/environments/{environmentID} (the `UpdateEnvironment` operationId).
+	UpdateEnvironmentWithBody(ctx context.Context, environmentID EnvironmentIDParam, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateEnvironment Rename an environment
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /api/v1/environments/{environmentID} (the `UpdateEnvironment` operationId).
+	UpdateEnvironment(ctx context.Context, environmentID EnvironmentIDParam, body UpdateEnvironmentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListAgents List agents
 	//
 	// Corresponds with GET /api/v1/fleet/agents (the `ListAgents` operationId).
@@ -1296,6 +1386,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/fleet/agents/{agentID}/revoke (the `RevokeAgent` operationId).
 	RevokeAgent(ctx context.Context, agentID AgentIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RotateCredentials Make an online agent fetch a fresh credential under the current template
+	//
+	// Asks the agent over NATS and waits for its answer. Answers 503 agent_offline where nobody listens, agent_no_reply where the agent does not answer within 5 seconds.
+	//
+	// Corresponds with POST /api/v1/fleet/agents/{agentID}/rotate-credentials (the `RotateCredentials` operationId).
+	RotateCredentials(ctx context.Context, agentID AgentIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RevokeInstallToken Revoke an install token
 	//
@@ -1709,8 +1806,8 @@ func (c *Client) CreateEnvironment(ctx context.Context, clientID ClientIDParam, 
 // ListInstallTokens List install tokens, newest first
 //
 // Corresponds with GET /api/v1/clients/{clientID}/install-tokens (the `ListInstallTokens` operationId).
-func (c *Client) ListInstallTokens(ctx context.Context, clientID ClientIDParam, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewListInstallTokensRequest(c.Server, clientID)
+func (c *Client) ListInstallTokens(ctx context.Context, clientID ClientIDParam, params *ListInstallTokensParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListInstallTokensRequest(c.Server, clientID, params)
 	if err != nil {
 		return nil, err
 	}
@@ -1821,7 +1918,7 @@ func (c *Client) ListClusters(ctx context.Context, params *ListClustersParams, r
 
 // RemoveCluster Remove a cluster and archive its attempt; agents stay
 //
-// Answers 409 cluster_alive while an agent of the cluster is present, since its next inventory would bring the cluster back: uninstall it and wait until it was quiet for 90 seconds, or revoke it.
+// The attempt's install tokens are revoked with it. What the agents of the cluster send afterwards is dropped until they enroll anew. Answers 409 cluster_alive while a collector of the cluster is present: uninstall it and wait until it was quiet for 90 seconds, or revoke it. GET …/removal tells before what goes.
 //
 // Corresponds with DELETE /api/v1/clusters/{clusterID} (the `RemoveCluster` operationId).
 func (c *Client) RemoveCluster(ctx context.Context, clusterID ClusterIDParam, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1875,6 +1972,21 @@ func (c *Client) AcceptIdentityWithBody(ctx context.Context, clusterID ClusterID
 // Corresponds with POST /api/v1/clusters/{clusterID}/accept-identity (the `AcceptIdentity` operationId).
 func (c *Client) AcceptIdentity(ctx context.Context, clusterID ClusterIDParam, body AcceptIdentityJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewAcceptIdentityRequest(c.Server, clusterID, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetRemoval Tell what the removal of a cluster comes to; nothing is changed
+//
+// Corresponds with GET /api/v1/clusters/{clusterID}/removal (the `GetRemoval` operationId).
+func (c *Client) GetRemoval(ctx context.Context, clusterID ClusterIDParam, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetRemovalRequest(c.Server, clusterID)
 	if err != nil {
 		return nil, err
 	}
@@ -2017,6 +2129,40 @@ func (c *Client) PostFindings(ctx context.Context, body PostFindingsJSONRequestB
 	return c.Client.Do(req)
 }
 
+// UpdateEnvironmentWithBody Rename an environment
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /api/v1/environments/{environmentID} (the `UpdateEnvironment` operationId).
+func (c *Client) UpdateEnvironmentWithBody(ctx context.Context, environmentID EnvironmentIDParam, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateEnvironmentRequestWithBody(c.Server, environmentID, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateEnvironment Rename an environment
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /api/v1/environments/{environmentID} (the `UpdateEnvironment` operationId).
+func (c *Client) UpdateEnvironment(ctx context.Context, environmentID EnvironmentIDParam, body UpdateEnvironmentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateEnvironmentRequest(c.Server, environmentID, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListAgents List agents
 //
 // Corresponds with GET /api/v1/fleet/agents (the `ListAgents` operationId).
@@ -2084,6 +2230,23 @@ func (c *Client) ReleaseIdentity(ctx context.Context, agentID AgentIDParam, reqE
 // Corresponds with POST /api/v1/fleet/agents/{agentID}/revoke (the `RevokeAgent` operationId).
 func (c *Client) RevokeAgent(ctx context.Context, agentID AgentIDParam, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRevokeAgentRequest(c.Server, agentID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RotateCredentials Make an online agent fetch a fresh credential under the current template
+//
+// Asks the agent over NATS and waits for its answer. Answers 503 agent_offline where nobody listens, agent_no_reply where the agent does not answer within 5 seconds.
+//
+// Corresponds with POST /api/v1/fleet/agents/{agentID}/rotate-credentials (the `RotateCredentials` operationId).
+func (c *Client) RotateCredentials(ctx context.Context, agentID AgentIDParam, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRotateCredentialsRequest(c.Server, agentID)
 	if err != nil {
 		return nil, err
 	}
@@ -2899,7 +3062,7 @@ func NewCreateEnvironmentRequestWithBody(server string, clientID ClientIDParam, 
 }
 
 // NewListInstallTokensRequest constructs an http.Request for the ListInstallTokens method
-func NewListInstallTokensRequest(server string, clientID ClientIDParam) (*http.Request, error) {
+func NewListInstallTokensRequest(server string, clientID ClientIDParam, params *ListInstallTokensParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -2922,6 +3085,69 @@ func NewListInstallTokensRequest(server string, clientID ClientIDParam) (*http.R
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Environment != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "environment", *params.Environment, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.State != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "state", *params.State, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Offset != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "offset", *params.Offset, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -3310,6 +3536,40 @@ func NewAcceptIdentityRequestWithBody(server string, clusterID ClusterIDParam, c
 	return req, nil
 }
 
+// NewGetRemovalRequest constructs an http.Request for the GetRemoval method
+func NewGetRemovalRequest(server string, clusterID ClusterIDParam) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "clusterID", clusterID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/clusters/%s/removal", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListObjectsRequest constructs an http.Request for the ListObjects method
 func NewListObjectsRequest(server string, clusterID ClusterIDParam, section SectionParam, params *ListObjectsParams) (*http.Request, error) {
 	var err error
@@ -3616,6 +3876,53 @@ func NewPostFindingsRequestWithBody(server string, contentType string, body io.R
 	return req, nil
 }
 
+// NewUpdateEnvironmentRequest calls the generic UpdateEnvironment builder with application/json body
+func NewUpdateEnvironmentRequest(server string, environmentID EnvironmentIDParam, body UpdateEnvironmentJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewUpdateEnvironmentRequestWithBody(server, environmentID, "application/json", bodyReader)
+}
+
+// NewUpdateEnvironmentRequestWithBody constructs an http.Request for the UpdateEnvironment method, with any body, and a specified content type
+func NewUpdateEnvironmentRequestWithBody(server string, environmentID EnvironmentIDParam, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "environmentID", environmentID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/environments/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewListAgentsRequest constructs an http.Request for the ListAgents method
 func NewListAgentsRequest(server string, params *ListAgentsParams) (*http.Request, error) {
 	var err error
@@ -3647,6 +3954,18 @@ func NewListAgentsRequest(server string, params *ListAgentsParams) (*http.Reques
 		if params.Type != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "type", *params.Type, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Q != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "q", *params.Q, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -3849,6 +4168,40 @@ func NewRevokeAgentRequest(server string, agentID AgentIDParam) (*http.Request, 
 	}
 
 	operationPath := fmt.Sprintf("/api/v1/fleet/agents/%s/revoke", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRotateCredentialsRequest constructs an http.Request for the RotateCredentials method
+func NewRotateCredentialsRequest(server string, agentID AgentIDParam) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "agentID", agentID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/fleet/agents/%s/rotate-credentials", pathParam0)
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -4616,7 +4969,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /api/v1/clients/{clientID}/install-tokens (the `ListInstallTokens` operationId).
-	ListInstallTokensWithResponse(ctx context.Context, clientID ClientIDParam, reqEditors ...RequestEditorFn) (*ListInstallTokensAnswer, error)
+	ListInstallTokensWithResponse(ctx context.Context, clientID ClientIDParam, params *ListInstallTokensParams, reqEditors ...RequestEditorFn) (*ListInstallTokensAnswer, error)
 
 	// CreateInstallTokenWithBodyWithResponse Mint an install token
 	//
@@ -4666,7 +5019,7 @@ type ClientWithResponsesInterface interface {
 
 	// RemoveClusterWithResponse Remove a cluster and archive its attempt; agents stay
 	//
-	// Answers 409 cluster_alive while an agent of the cluster is present, since its next inventory would bring the cluster back: uninstall it and wait until it was quiet for 90 seconds, or revoke it.
+	// The attempt's install tokens are revoked with it. What the agents of the cluster send afterwards is dropped until they enroll anew. Answers 409 cluster_alive while a collector of the cluster is present: uninstall it and wait until it was quiet for 90 seconds, or revoke it. GET …/removal tells before what goes.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4693,6 +5046,13 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/v1/clusters/{clusterID}/accept-identity (the `AcceptIdentity` operationId).
 	AcceptIdentityWithResponse(ctx context.Context, clusterID ClusterIDParam, body AcceptIdentityJSONRequestBody, reqEditors ...RequestEditorFn) (*AcceptIdentityAnswer, error)
+
+	// GetRemovalWithResponse Tell what the removal of a cluster comes to; nothing is changed
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/clusters/{clusterID}/removal (the `GetRemoval` operationId).
+	GetRemovalWithResponse(ctx context.Context, clusterID ClusterIDParam, reqEditors ...RequestEditorFn) (*GetRemovalAnswer, error)
 
 	// ListObjectsWithResponse List one section of a cluster's inventory
 	//
@@ -4750,6 +5110,20 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/v1/enroll/findings (the `PostFindings` operationId).
 	PostFindingsWithResponse(ctx context.Context, body PostFindingsJSONRequestBody, reqEditors ...RequestEditorFn) (*PostFindingsAnswer, error)
 
+	// UpdateEnvironmentWithBodyWithResponse Rename an environment
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /api/v1/environments/{environmentID} (the `UpdateEnvironment` operationId).
+	UpdateEnvironmentWithBodyWithResponse(ctx context.Context, environmentID EnvironmentIDParam, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateEnvironmentAnswer, error)
+
+	// UpdateEnvironmentWithResponse Rename an environment
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /api/v1/environments/{environmentID} (the `UpdateEnvironment` operationId).
+	UpdateEnvironmentWithResponse(ctx context.Context, environmentID EnvironmentIDParam, body UpdateEnvironmentJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateEnvironmentAnswer, error)
+
 	// ListAgentsWithResponse List agents
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -4786,6 +5160,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/v1/fleet/agents/{agentID}/revoke (the `RevokeAgent` operationId).
 	RevokeAgentWithResponse(ctx context.Context, agentID AgentIDParam, reqEditors ...RequestEditorFn) (*RevokeAgentAnswer, error)
+
+	// RotateCredentialsWithResponse Make an online agent fetch a fresh credential under the current template
+	//
+	// Asks the agent over NATS and waits for its answer. Answers 503 agent_offline where nobody listens, agent_no_reply where the agent does not answer within 5 seconds.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/fleet/agents/{agentID}/rotate-credentials (the `RotateCredentials` operationId).
+	RotateCredentialsWithResponse(ctx context.Context, agentID AgentIDParam, reqEditors ...RequestEditorFn) (*RotateCredentialsAnswer, error)
 
 	// RevokeInstallTokenWithResponse Revoke an install token
 	//
@@ -5900,6 +6283,54 @@ func (r AcceptIdentityAnswer) ContentType() string {
 	return ""
 }
 
+type GetRemovalAnswer struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Removal
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetRemovalAnswer) GetJSON200() *Removal {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetRemovalAnswer) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetRemovalAnswer) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetRemovalAnswer) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetRemovalAnswer) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetRemovalAnswer) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListObjectsAnswer struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6133,6 +6564,54 @@ func (r PostFindingsAnswer) ContentType() string {
 	return ""
 }
 
+type UpdateEnvironmentAnswer struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Environment
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r UpdateEnvironmentAnswer) GetJSON200() *Environment {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r UpdateEnvironmentAnswer) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r UpdateEnvironmentAnswer) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r UpdateEnvironmentAnswer) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UpdateEnvironmentAnswer) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r UpdateEnvironmentAnswer) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListAgentsAnswer struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6360,6 +6839,54 @@ func (r RevokeAgentAnswer) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r RevokeAgentAnswer) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RotateCredentialsAnswer struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Agent
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RotateCredentialsAnswer) GetJSON200() *Agent {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RotateCredentialsAnswer) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RotateCredentialsAnswer) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RotateCredentialsAnswer) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RotateCredentialsAnswer) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RotateCredentialsAnswer) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -7314,8 +7841,8 @@ func (c *ClientWithResponses) CreateEnvironmentWithResponse(ctx context.Context,
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /api/v1/clients/{clientID}/install-tokens (the `ListInstallTokens` operationId).
-func (c *ClientWithResponses) ListInstallTokensWithResponse(ctx context.Context, clientID ClientIDParam, reqEditors ...RequestEditorFn) (*ListInstallTokensAnswer, error) {
-	rsp, err := c.ListInstallTokens(ctx, clientID, reqEditors...)
+func (c *ClientWithResponses) ListInstallTokensWithResponse(ctx context.Context, clientID ClientIDParam, params *ListInstallTokensParams, reqEditors ...RequestEditorFn) (*ListInstallTokensAnswer, error) {
+	rsp, err := c.ListInstallTokens(ctx, clientID, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -7406,7 +7933,7 @@ func (c *ClientWithResponses) ListClustersWithResponse(ctx context.Context, para
 
 // RemoveClusterWithResponse Remove a cluster and archive its attempt; agents stay
 //
-// Answers 409 cluster_alive while an agent of the cluster is present, since its next inventory would bring the cluster back: uninstall it and wait until it was quiet for 90 seconds, or revoke it.
+// The attempt's install tokens are revoked with it. What the agents of the cluster send afterwards is dropped until they enroll anew. Answers 409 cluster_alive while a collector of the cluster is present: uninstall it and wait until it was quiet for 90 seconds, or revoke it. GET …/removal tells before what goes.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -7456,6 +7983,19 @@ func (c *ClientWithResponses) AcceptIdentityWithResponse(ctx context.Context, cl
 		return nil, err
 	}
 	return ParseAcceptIdentityAnswer(rsp)
+}
+
+// GetRemovalWithResponse Tell what the removal of a cluster comes to; nothing is changed
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/clusters/{clusterID}/removal (the `GetRemoval` operationId).
+func (c *ClientWithResponses) GetRemovalWithResponse(ctx context.Context, clusterID ClusterIDParam, reqEditors ...RequestEditorFn) (*GetRemovalAnswer, error) {
+	rsp, err := c.GetRemoval(ctx, clusterID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetRemovalAnswer(rsp)
 }
 
 // ListObjectsWithResponse List one section of a cluster's inventory
@@ -7562,6 +8102,32 @@ func (c *ClientWithResponses) PostFindingsWithResponse(ctx context.Context, body
 	return ParsePostFindingsAnswer(rsp)
 }
 
+// UpdateEnvironmentWithBodyWithResponse Rename an environment
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /api/v1/environments/{environmentID} (the `UpdateEnvironment` operationId).
+func (c *ClientWithResponses) UpdateEnvironmentWithBodyWithResponse(ctx context.Context, environmentID EnvironmentIDParam, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateEnvironmentAnswer, error) {
+	rsp, err := c.UpdateEnvironmentWithBody(ctx, environmentID, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateEnvironmentAnswer(rsp)
+}
+
+// UpdateEnvironmentWithResponse Rename an environment
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /api/v1/environments/{environmentID} (the `UpdateEnvironment` operationId).
+func (c *ClientWithResponses) UpdateEnvironmentWithResponse(ctx context.Context, environmentID EnvironmentIDParam, body UpdateEnvironmentJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateEnvironmentAnswer, error) {
+	rsp, err := c.UpdateEnvironment(ctx, environmentID, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateEnvironmentAnswer(rsp)
+}
+
 // ListAgentsWithResponse List agents
 //
 // Returns a wrapper object for the known response body format(s).
@@ -7627,6 +8193,21 @@ func (c *ClientWithResponses) RevokeAgentWithResponse(ctx context.Context, agent
 		return nil, err
 	}
 	return ParseRevokeAgentAnswer(rsp)
+}
+
+// RotateCredentialsWithResponse Make an online agent fetch a fresh credential under the current template
+//
+// Asks the agent over NATS and waits for its answer. Answers 503 agent_offline where nobody listens, agent_no_reply where the agent does not answer within 5 seconds.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/fleet/agents/{agentID}/rotate-credentials (the `RotateCredentials` operationId).
+func (c *ClientWithResponses) RotateCredentialsWithResponse(ctx context.Context, agentID AgentIDParam, reqEditors ...RequestEditorFn) (*RotateCredentialsAnswer, error) {
+	rsp, err := c.RotateCredentials(ctx, agentID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRotateCredentialsAnswer(rsp)
 }
 
 // RevokeInstallTokenWithResponse Revoke an install token
@@ -8582,6 +9163,39 @@ func ParseAcceptIdentityAnswer(rsp *http.Response) (*AcceptIdentityAnswer, error
 	return response, nil
 }
 
+// ParseGetRemovalAnswer parses an HTTP response from a GetRemovalWithResponse call
+func ParseGetRemovalAnswer(rsp *http.Response) (*GetRemovalAnswer, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetRemovalAnswer{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Removal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseListObjectsAnswer parses an HTTP response from a ListObjectsWithResponse call
 func ParseListObjectsAnswer(rsp *http.Response) (*ListObjectsAnswer, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -8743,6 +9357,39 @@ func ParsePostFindingsAnswer(rsp *http.Response) (*PostFindingsAnswer, error) {
 	return response, nil
 }
 
+// ParseUpdateEnvironmentAnswer parses an HTTP response from a UpdateEnvironmentWithResponse call
+func ParseUpdateEnvironmentAnswer(rsp *http.Response) (*UpdateEnvironmentAnswer, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UpdateEnvironmentAnswer{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Environment
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseListAgentsAnswer parses an HTTP response from a ListAgentsWithResponse call
 func ParseListAgentsAnswer(rsp *http.Response) (*ListAgentsAnswer, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -8880,6 +9527,39 @@ func ParseRevokeAgentAnswer(rsp *http.Response) (*RevokeAgentAnswer, error) {
 	}
 
 	response := &RevokeAgentAnswer{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Agent
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRotateCredentialsAnswer parses an HTTP response from a RotateCredentialsWithResponse call
+func ParseRotateCredentialsAnswer(rsp *http.Response) (*RotateCredentialsAnswer, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RotateCredentialsAnswer{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

@@ -105,11 +105,11 @@ func TestEveryRefusalHasItsCodeAndCure(t *testing.T) {
 		}},
 		"agent suspended": {problem.TooMany, enrollment.CodeAgentSuspended, "is kept out until", false, func(d *desk, s *story) {
 			id := s.pod.in(s.plain).Agent.ID
-			d.act(func(tx fleet.Tx) error { return tx.SuspendAgent(d.t.Context(), id, d.clock.Now()) })
+			d.act(func(tx fleet.Tx) error { return tx.SuspendAgent(d.t.Context(), id, "it flooded", d.clock.Now()) })
 		}},
 		"agent suspended, another key": {problem.TooMany, enrollment.CodeAgentSuspended, "is kept out until", false, func(d *desk, s *story) {
 			id := s.pod.in(s.plain).Agent.ID
-			d.act(func(tx fleet.Tx) error { return tx.SuspendAgent(d.t.Context(), id, d.clock.Now()) })
+			d.act(func(tx fleet.Tx) error { return tx.SuspendAgent(d.t.Context(), id, "it flooded", d.clock.Now()) })
 			s.pod = s.pod.lost()
 		}},
 		"key in use": {problem.Conflict, enrollment.CodeKeyInUse, "belongs to agent a of cluster slug \"alpha\"", false, func(_ *desk, s *story) {
@@ -558,7 +558,7 @@ func TestRenewal(t *testing.T) {
 		enrolling := p.proof()
 		refuse("the proof of an enrolment", problem.Unauthenticated, enrollment.CodeProofInvalid,
 			enrollment.RenewRequest{PublicKey: enrolling.PublicKey, Challenge: enrolling.Challenge, Signature: enrolling.Signature})
-		d.act(func(tx fleet.Tx) error { return tx.SuspendAgent(t.Context(), agent.ID, d.clock.Now()) })
+		d.act(func(tx fleet.Tx) error { return tx.SuspendAgent(t.Context(), agent.ID, "it flooded", d.clock.Now()) })
 		d.clock.Advance(9 * time.Minute)
 		refuse("suspended", problem.TooMany, enrollment.CodeAgentSuspended, p.renewal(agent.ID))
 		_, err = d.Renew(t.Context(), agent.ID, p.renewal(agent.ID), "")

@@ -36,8 +36,12 @@ type Token struct {
 	Uses      int
 	CreatedAt time.Time
 	CreatedBy string // user id
-	ExpiresAt time.Time
-	RevokedAt time.Time // zero: not revoked
+	// CreatedByName is the e-mail address of that user, and OnboardingName the attempt's display name; filled by
+	// lists, "" where the row is gone.
+	CreatedByName  string
+	OnboardingName string
+	ExpiresAt      time.Time
+	RevokedAt      time.Time // zero: not revoked
 	// First marks the token that recording the attempt minted; it is never replaced while it lives.
 	First bool
 
@@ -83,6 +87,18 @@ type Findings struct {
 	Items       []Finding
 }
 
+// TokenQuery narrows a list of install tokens; zero fields do not.
+type TokenQuery struct {
+	ClientID      string
+	EnvironmentID string
+	OnboardingID  string
+	State         string // one of the State constants, at Now
+	Now           time.Time
+	Reach         access.Reach
+	Limit         int // 1 to 500
+	Offset        int
+}
+
 // Tx is what this package needs of a transaction.
 type Tx interface {
 	audit.Tx
@@ -121,8 +137,8 @@ type Store interface {
 	TokenByHash(ctx context.Context, hash []byte) (Token, error)
 	// Token reads a token; ErrNotFound if none.
 	Token(ctx context.Context, id string) (Token, error)
-	// Tokens lists the tokens of a client, newest first.
-	Tokens(ctx context.Context, clientID string) ([]Token, error)
+	// Tokens lists tokens, newest first, with the number of all that match.
+	Tokens(ctx context.Context, q TokenQuery) ([]Token, int, error)
 	// TokensOfOnboarding lists the tokens of an attempt, newest first.
 	TokensOfOnboarding(ctx context.Context, onboardingID string) ([]Token, error)
 	// RecordRefusal keeps the last refusal of a token; outside of any transaction, so that a refusal
@@ -133,6 +149,8 @@ type Store interface {
 	PutFindings(ctx context.Context, f Findings) error
 	// FindingsOfOnboarding lists what was posted under any token of an attempt.
 	FindingsOfOnboarding(ctx context.Context, onboardingID string) ([]Findings, error)
+	// FindingsOf reads what an agent posted last under a token; ErrNotFound if it posted nothing.
+	FindingsOf(ctx context.Context, tokenID, agentName, clusterSlug string) (Findings, error)
 	// AttemptScope answers where an attempt lives, ErrNotFound where there is none that is not archived.
 	AttemptScope(ctx context.Context, onboardingID string) (access.Scope, error)
 	// Environment answers an environment's client and its name.

@@ -94,7 +94,7 @@ func (t Token) Store(ctx context.Context, tx Tx, plain string, p access.Principa
 		ID: id.New("aud"), At: t.CreatedAt, ActorKind: "user", ActorID: p.UserID, ActorName: p.Email,
 		Action: "install_token_minted", ResourceType: "install_token", ResourceID: t.ID, ResourceName: t.Prefix,
 		ClientID: t.ClientID, EnvironmentID: t.EnvironmentID, RemoteAddr: p.RemoteAddr,
-		Detail: map[string]string{"onboarding": t.OnboardingID, "maxUses": fmt.Sprint(t.MaxUses), "expiresAt": t.ExpiresAt.UTC().Format(time.RFC3339)},
+		Detail: map[string]string{"onboarding": t.OnboardingID, "maxUses": fmt.Sprint(t.MaxUses), "agentType": string(t.AgentType), "expiresAt": t.ExpiresAt.UTC().Format(time.RFC3339)},
 	})
 }
 
@@ -174,19 +174,53 @@ func checkMint(req MintRequest) error {
 	return nil
 }
 
-// Tokens lists the tokens of a client that lie where the caller may write hosts, newest first.
-func (s *Service) Tokens(ctx context.Context, p access.Principal, clientID string) ([]Token, error) {
-	all, err := s.Store.Tokens(ctx, clientID)
+// Tokens lists the tokens that lie where the caller may write hosts, newest first, with the number of all that
+// match.
+func (s *Service) Tokens(ctx context.Context, p access.Principal, q TokenQuery) ([]Token, int, error) {
+	q.Reach, q.Now = p.Reach(access.HostsWrite), s.Clock.Now()
+	if q.Limit < 1 || q.Limit > 500 {
+		q.Limit = 100
+	}
+	tokens, total, err := s.Store.Tokens(ctx, q)
 	if err != nil {
-		return nil, fmt.Errorf("list install tokens: %w", err)
+		return nil, 0, fmt.Errorf("list install tokens: %w", err)
 	}
-	out := make([]Token, 0, len(all))
-	for _, t := range all {
-		if p.Allows(access.HostsWrite, t.Scope()) {
-			out = append(out, t)
-		}
+	return tokens, total, nil
+}
+
+// TokenOf reads one token for whoever may write hosts in its environment.
+func (s *Service) TokenOf(ctx context.Context, p access.Principal, tokenID string) (Token, error) {
+	t, err := s.Store.Token(ctx, tokenID)
+	switch {
+	case errors.Is(err, ErrNotFound), err == nil && !p.Allows(access.HostsRead, t.Scope()):
+		return Token{}, tokenNotFound(tokenID)
+	case err != nil:
+		return Token{}, fmt.Errorf("find the install token: %w", err)
+	case !p.Allows(access.HostsWrite, t.Scope()):
+		return Token{}, access.Refuse(access.HostsWrite)
 	}
-	return out, nil
+	return t, nil
+}
+
+func tokenNotFound(tokenID string) error {
+	return problem.New(problem.NotFound, "install_token_not_found", fmt.Sprintf("There is no install token %s.", tokenID)).
+		WithCure("Check the id in the list of install tokens; if it is right, you have no role where it lives.")
+}
+
+// FindingsOf reads the self-check that an agent posted last under the token that it enrolled with; nil if it
+// posted none.
+func (s *Service) FindingsOf(ctx context.Context, p access.Principal, a fleet.Agent) (*Findings, error) {
+	if a.EnrolledBy == "" || !p.Allows(access.AgentsRead, a.Scope()) {
+		return nil, nil //nolint:nilnil // none is an ordinary answer
+	}
+	f, err := s.Store.FindingsOf(ctx, a.EnrolledBy, a.Name, a.ClusterSlug)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, nil //nolint:nilnil // as above
+	case err != nil:
+		return nil, fmt.Errorf("read the findings of agent %s: %w", a.ID, err)
+	}
+	return &f, nil
 }
 
 // Revoke ends a token at once; agents that enrolled with it stay. Revoking twice is no error.
@@ -194,8 +228,7 @@ func (s *Service) Revoke(ctx context.Context, p access.Principal, tokenID string
 	return s.Store.InTx(ctx, func(tx Tx) error {
 		t, err := tx.Token(ctx, tokenID)
 		if errors.Is(err, ErrNotFound) || err == nil && !p.Allows(access.HostsRead, t.Scope()) {
-			return problem.New(problem.NotFound, "install_token_not_found", fmt.Sprintf("There is no install token %s.", tokenID)).
-				WithCure("Check the id in the client's list of install tokens; if it is right, you have no role where it lives.")
+			return tokenNotFound(tokenID)
 		}
 		if err != nil {
 			return fmt.Errorf("find the install token: %w", err)

@@ -192,13 +192,13 @@ func TestWhoMayMintListAndRevoke(t *testing.T) {
 				check("mints for the attempt", c.attempt, err)
 				check("revokes", c.token, d.Revoke(ctx, c.p, prod.ID))
 			}
-			found, err := d.Tokens(ctx, c.p, "acme")
+			found, total, err := d.Tokens(ctx, c.p, enrollment.TokenQuery{ClientID: "acme"})
 			must(t, err)
 			var ids []string
 			for _, token := range found {
 				ids = append(ids, token.ID)
 			}
-			if diff := cmp.Diff(c.lists, ids); diff != "" {
+			if diff := cmp.Diff(c.lists, ids); diff != "" || total != len(ids) {
 				t.Errorf("%s lists: %s", name, diff)
 			}
 		}

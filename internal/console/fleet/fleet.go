@@ -63,6 +63,10 @@ type Agent struct {
 	RevokedAt           time.Time // zero: not revoked
 	ReleasedAt          time.Time // zero: not released
 	SuspendedAt         time.Time // the last time; zero: never
+	SuspendedWhy        string    // what it did then
+	// ClusterRemovedAt is when a person removed its cluster: what it publishes is not taken until it enrolls
+	// anew. Zero: not removed.
+	ClusterRemovedAt time.Time
 
 	// HeartbeatAt and PresenceAt are when console received the last heartbeat and the last status.
 	HeartbeatAt time.Time
@@ -98,7 +102,9 @@ type Filter struct {
 	ClientID      string
 	EnvironmentID string
 	ClusterSlug   string
-	Reach         access.Reach
+	// Text is part of the name or of the cluster's slug.
+	Text  string
+	Reach access.Reach
 	// ExcludeCollectors leaves out collectors: the Hosts page.
 	ExcludeCollectors bool
 	Limit             int // 1 to 1000
@@ -115,7 +121,7 @@ type Tx interface {
 	// ReleaseAgent clears the key, so that the next enrolment under the same name binds a new one.
 	ReleaseAgent(ctx context.Context, id string, at time.Time) error
 	// SuspendAgent stamps an agent suspended.
-	SuspendAgent(ctx context.Context, id string, at time.Time) error
+	SuspendAgent(ctx context.Context, id, why string, at time.Time) error
 	// DeleteAgent removes an agent and remembers its key as revoked.
 	DeleteAgent(ctx context.Context, id string, at time.Time) error
 	// EndConflictsOf forgets that the agent reported another fingerprint than the stored one.

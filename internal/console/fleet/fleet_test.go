@@ -59,6 +59,22 @@ func (c *cuts) Revoke(_ context.Context, publicKey string) error {
 	return nil
 }
 
+// answers stands for the agents at the other end of NATS.
+type answers struct {
+	reply wire.CommandReply
+	err   error
+	does  func(agentID string)
+	asked []string
+}
+
+func (a *answers) Command(_ context.Context, agentID string, c wire.Command) (wire.CommandReply, error) {
+	a.asked = append(a.asked, agentID+" "+c.Name)
+	if a.does != nil {
+		a.does(agentID)
+	}
+	return a.reply, a.err
+}
+
 // yard is a Service on a real store, with a clock that tests move.
 type yard struct {
 	*fleet.Service
@@ -66,14 +82,15 @@ type yard struct {
 	db    *storetest.Database
 	clock *clocktest.Manual
 	nats  *cuts
+	far   *answers
 }
 
 func inYards(t *testing.T, f func(*testing.T, *yard)) {
 	t.Helper()
 	engines.Each(t, func(t *testing.T, db *storetest.Database) {
 		db.House(t)
-		y := &yard{t: t, db: db, clock: clocktest.New(storetest.Noon()), nats: &cuts{}}
-		y.Service = fleet.New(fleet.Config{Store: db.Fleet(), Revoker: y.nats, Clock: y.clock, Logger: slog.New(slog.DiscardHandler)})
+		y := &yard{t: t, db: db, clock: clocktest.New(storetest.Noon()), nats: &cuts{}, far: &answers{}}
+		y.Service = fleet.New(fleet.Config{Store: db.Fleet(), Revoker: y.nats, Commander: y.far, Clock: y.clock, Logger: slog.New(slog.DiscardHandler)})
 		f(t, y)
 	})
 }

@@ -24,10 +24,11 @@ type Revoker interface {
 
 // Config is what a Service needs.
 type Config struct {
-	Store   Store
-	Revoker Revoker
-	Clock   clock.Clock
-	Logger  *slog.Logger
+	Store     Store
+	Revoker   Revoker
+	Commander Commander
+	Clock     clock.Clock
+	Logger    *slog.Logger
 }
 
 // Service is the fleet as people and NATS see it. It is safe for concurrent use.
@@ -148,7 +149,7 @@ func (s *Service) Revoke(ctx context.Context, p access.Principal, agentID string
 }
 
 // Suspend cuts off an agent that sends far more than an agent does, and keeps it out for [Suspension]: it
-// gets no credential until then. Why says what it did, for the log.
+// gets no credential until then. Why says what it did, in a sentence for people.
 func (s *Service) Suspend(ctx context.Context, agentID, why string) error {
 	var agent Agent
 	suspended := false
@@ -163,7 +164,7 @@ func (s *Service) Suspend(ctx context.Context, agentID, why string) error {
 			return nil
 		}
 		suspended = true
-		if err := tx.SuspendAgent(ctx, agentID, now); err != nil {
+		if err := tx.SuspendAgent(ctx, agentID, why, now); err != nil {
 			return err
 		}
 		return tx.AppendAudit(ctx, audit.System(now, "agent_suspended").On("agent", agent.ID, agent.Name).
@@ -209,7 +210,7 @@ func (s *Service) change(ctx context.Context, p access.Principal, agentID, actio
 	var before, after Agent
 	err := s.Store.InTx(ctx, func(tx Tx) error {
 		a, err := tx.Agent(ctx, agentID)
-		if errors.Is(err, ErrNotFound) || err == nil && !p.Allows(access.AgentsRead, a.Scope()) && !p.Allows(access.AgentsWrite, a.Scope()) {
+		if errors.Is(err, ErrNotFound) || err == nil && !mayKnow(p, a) {
 			return notFound(agentID)
 		}
 		if err != nil {
@@ -245,6 +246,11 @@ func (s *Service) change(ctx context.Context, p access.Principal, agentID, actio
 		}
 	}
 	return after, nil
+}
+
+// mayKnow tells whether p may learn that the agent exists.
+func mayKnow(p access.Principal, a Agent) bool {
+	return p.Allows(access.AgentsRead, a.Scope()) || p.Allows(access.AgentsWrite, a.Scope())
 }
 
 func notFound(agentID string) error {

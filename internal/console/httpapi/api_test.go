@@ -12,12 +12,10 @@ import (
 	"time"
 
 	"prxm.uz/proxima/internal/clock/clocktest"
-	"prxm.uz/proxima/internal/config"
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/access/session"
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
-	"prxm.uz/proxima/internal/console/health"
 	"prxm.uz/proxima/internal/console/httpapi"
 	"prxm.uz/proxima/internal/console/inventory"
 	"prxm.uz/proxima/internal/console/natsauth"
@@ -25,6 +23,7 @@ import (
 	"prxm.uz/proxima/internal/console/onboarding/gate"
 	"prxm.uz/proxima/internal/console/store"
 	"prxm.uz/proxima/internal/console/tenancy"
+	"prxm.uz/proxima/internal/wire"
 )
 
 const password = "correct horse battery"
@@ -95,15 +94,9 @@ func newConsoleWith(t testing.TB, attempts func(*console) httpapi.Onboarding) *c
 		}),
 		Onboarding: attempts(c),
 		Inventory:  inventory.New(inventory.Config{Store: db.Inventory(), Clock: c.clock, Logger: logger}),
-		Fleet:      fleet.New(fleet.Config{Store: db.Fleet(), Revoker: noRevoker{}, Clock: c.clock, Logger: logger}),
-		Health: health.New(health.Config{
-			Database: db, NATS: noNATS{}, SyncInterval: time.Minute, Clock: c.clock, Logger: logger,
-			Settings: []config.Setting{
-				{Variable: "PROXIMA_ADMIN_PASSWORD", Flag: "admin-password", Group: "First start", Value: "set", Secret: true, Source: config.FromEnvironment},
-				{Flag: "log-level", Group: "Operation", Value: "info", Source: config.FromDefault},
-			},
-		}),
-		Clock: c.clock, Logger: logger,
+		Fleet:      fleet.New(fleet.Config{Store: db.Fleet(), Revoker: noRevoker{}, Commander: obedient{db.Fleet(), c.clock}, Clock: c.clock, Logger: logger}),
+		Health:     measured(db, c.clock, logger),
+		Clock:      c.clock, Logger: logger,
 	})
 	must(t, err)
 	c.handler = c.sessions.Middleware(api, httpapi.Refuse(logger))
@@ -200,6 +193,17 @@ func must(t testing.TB, err error) {
 type noRevoker struct{}
 
 func (noRevoker) Revoke(context.Context, string) error { return nil }
+
+// obedient stands for agents that do what they are asked.
+type obedient struct {
+	store fleet.Store
+	clock *clocktest.Manual
+}
+
+func (o obedient) Command(ctx context.Context, agentID string, _ wire.Command) (wire.CommandReply, error) {
+	now := o.clock.Now()
+	return wire.CommandReply{OK: true}, o.store.RenewCredential(ctx, agentID, 1, now, now.Add(time.Hour))
+}
 
 // oneAttempt is an onboarding that knows one attempt.
 type oneAttempt struct{ attempt onboarding.Attempt }

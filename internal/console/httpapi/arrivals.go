@@ -61,13 +61,16 @@ func (s *server) RenewCredential(ctx context.Context, r api.RenewCredentialReque
 
 // ListInstallTokens implements the operation listInstallTokens.
 func (s *server) ListInstallTokens(ctx context.Context, r api.ListInstallTokensRequestObject) (api.ListInstallTokensResponseObject, error) {
-	tokens, err := s.Enrollment.Tokens(ctx, who(ctx), r.ClientID)
+	tokens, total, err := s.Enrollment.Tokens(ctx, who(ctx), enrollment.TokenQuery{
+		ClientID: r.ClientID, EnvironmentID: given(r.Params.Environment), State: string(given(r.Params.State)),
+		Limit: limit(r.Params.Limit), Offset: given(r.Params.Offset),
+	})
 	if err != nil {
 		return nil, err
 	}
 	now := s.Clock.Now()
 	return api.ListInstallTokens200JSONResponse{
-		Items: each(tokens, func(t enrollment.Token) api.InstallToken { return installToken(t, now) }),
+		Items: each(tokens, func(t enrollment.Token) api.InstallToken { return installToken(t, now) }), Total: total,
 	}, nil
 }
 

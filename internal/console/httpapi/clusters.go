@@ -57,6 +57,15 @@ func (s *server) RemoveCluster(ctx context.Context, r api.RemoveClusterRequestOb
 	return api.RemoveCluster204Response{}, s.Inventory.Remove(ctx, who(ctx), r.ClusterID)
 }
 
+// GetRemoval implements the operation getRemoval.
+func (s *server) GetRemoval(ctx context.Context, r api.GetRemovalRequestObject) (api.GetRemovalResponseObject, error) {
+	found, err := s.Inventory.Removal(ctx, who(ctx), r.ClusterID)
+	if err != nil {
+		return nil, err
+	}
+	return api.GetRemoval200JSONResponse(removal(found)), nil
+}
+
 // AcceptIdentity implements the operation acceptIdentity.
 func (s *server) AcceptIdentity(ctx context.Context, r api.AcceptIdentityRequestObject) (api.AcceptIdentityResponseObject, error) {
 	c, err := s.Inventory.AcceptIdentity(ctx, who(ctx), r.ClusterID, r.Body.UID)
@@ -134,7 +143,24 @@ func (s *server) GetAgent(ctx context.Context, r api.GetAgentRequestObject) (api
 	if err != nil {
 		return nil, err
 	}
-	return api.GetAgent200JSONResponse(agent(a)), nil
+	out := agent(a)
+	found, err := s.Enrollment.FindingsOf(ctx, who(ctx), a)
+	if err != nil {
+		return nil, err
+	}
+	if found != nil {
+		out.Findings = new(each(found.Items, finding))
+	}
+	return api.GetAgent200JSONResponse(out), nil
+}
+
+// RotateCredentials implements the operation rotateCredentials.
+func (s *server) RotateCredentials(ctx context.Context, r api.RotateCredentialsRequestObject) (api.RotateCredentialsResponseObject, error) {
+	a, err := s.Fleet.RotateCredentials(ctx, who(ctx), r.AgentID)
+	if err != nil {
+		return nil, err
+	}
+	return api.RotateCredentials200JSONResponse(agent(a)), nil
 }
 
 // DeleteAgent implements the operation deleteAgent.

@@ -63,6 +63,7 @@ type Tenancy interface {
 	Environments(ctx context.Context, p access.Principal, clientID string) ([]tenancy.Environment, error)
 	// CreateEnvironment adds an environment.
 	CreateEnvironment(ctx context.Context, p access.Principal, clientID, name string) (tenancy.Environment, error)
+	RenameEnvironment(ctx context.Context, p access.Principal, environmentID, name string) (tenancy.Environment, error)
 	// Users lists every user.
 	Users(ctx context.Context, p access.Principal) ([]tenancy.User, error)
 	// User reads a user with the roles assigned.
@@ -103,8 +104,10 @@ type Enrollment interface {
 	PostFindings(ctx context.Context, token string, f enrollment.FindingsPost) error
 	// Renew issues a new credential to the holder of the key.
 	Renew(ctx context.Context, agentID string, r enrollment.RenewRequest, remoteAddr string) (enrollment.Credential, error)
-	// Tokens lists the install tokens that the caller may manage.
-	Tokens(ctx context.Context, p access.Principal, clientID string) ([]enrollment.Token, error)
+	// Tokens lists the install tokens that the caller may manage, with the number of all that match.
+	Tokens(ctx context.Context, p access.Principal, q enrollment.TokenQuery) ([]enrollment.Token, int, error)
+	// FindingsOf reads the self-check that an agent posted last; nil if none.
+	FindingsOf(ctx context.Context, p access.Principal, a fleet.Agent) (*enrollment.Findings, error)
 	// Mint answers the plain token once.
 	Mint(ctx context.Context, p access.Principal, r enrollment.MintRequest) (enrollment.Token, string, error)
 	// Revoke ends an install token.
@@ -135,6 +138,8 @@ type Inventory interface {
 	Objects(ctx context.Context, p access.Principal, q inventory.Query) (inventory.Page, error)
 	// AcceptIdentity takes a new fingerprint.
 	AcceptIdentity(ctx context.Context, p access.Principal, clusterID, uid string) (inventory.Cluster, error)
+	// Removal tells what Remove would do, and changes nothing.
+	Removal(ctx context.Context, p access.Principal, clusterID string) (inventory.Removal, error)
 	// Remove removes a cluster and archives its attempt.
 	Remove(ctx context.Context, p access.Principal, clusterID string) error
 }
@@ -145,6 +150,8 @@ type Fleet interface {
 	Agents(ctx context.Context, p access.Principal, f fleet.Filter) ([]fleet.Agent, int, error)
 	// Agent reads one agent.
 	Agent(ctx context.Context, p access.Principal, agentID string) (fleet.Agent, error)
+	// RotateCredentials makes an online agent fetch a fresh credential.
+	RotateCredentials(ctx context.Context, p access.Principal, agentID string) (fleet.Agent, error)
 	// ReleaseIdentity lets another key take the agent's name.
 	ReleaseIdentity(ctx context.Context, p access.Principal, agentID string) (fleet.Agent, error)
 	// Revoke ends an agent's credential.

@@ -114,6 +114,15 @@ func (s *server) CreateEnvironment(ctx context.Context, r api.CreateEnvironmentR
 	return api.CreateEnvironment201JSONResponse(environment(e)), nil
 }
 
+// UpdateEnvironment implements the operation updateEnvironment.
+func (s *server) UpdateEnvironment(ctx context.Context, r api.UpdateEnvironmentRequestObject) (api.UpdateEnvironmentResponseObject, error) {
+	e, err := s.Tenancy.RenameEnvironment(ctx, who(ctx), r.EnvironmentID, r.Body.Name)
+	if err != nil {
+		return nil, err
+	}
+	return api.UpdateEnvironment200JSONResponse(environment(e)), nil
+}
+
 // ListUsers implements the operation listUsers.
 func (s *server) ListUsers(ctx context.Context, _ api.ListUsersRequestObject) (api.ListUsersResponseObject, error) {
 	users, err := s.Tenancy.Users(ctx, who(ctx))

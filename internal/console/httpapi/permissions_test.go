@@ -36,16 +36,19 @@ GET    /api/v1/clusters                                       hosts:read on list
 DELETE /api/v1/clusters/{clusterID}                           hosts:write on row
 GET    /api/v1/clusters/{clusterID}                           hosts:read on row
 POST   /api/v1/clusters/{clusterID}/accept-identity           hosts:write on row
+GET    /api/v1/clusters/{clusterID}/removal                   hosts:write on row
 GET    /api/v1/clusters/{clusterID}/{section}                 hosts:read on row
 POST   /api/v1/enroll                                         install-token
 POST   /api/v1/enroll/agents/{agentID}/credential             agent
 POST   /api/v1/enroll/challenge                               public
 POST   /api/v1/enroll/findings                                install-token
+PATCH  /api/v1/environments/{environmentID}                   clients:write on row
 GET    /api/v1/fleet/agents                                   agents:read on list
 DELETE /api/v1/fleet/agents/{agentID}                         agents:write on row
 GET    /api/v1/fleet/agents/{agentID}                         agents:read on row
 POST   /api/v1/fleet/agents/{agentID}/release-identity        agents:write on row
 POST   /api/v1/fleet/agents/{agentID}/revoke                  agents:write on row
+POST   /api/v1/fleet/agents/{agentID}/rotate-credentials      agents:write on row
 DELETE /api/v1/install-tokens/{tokenID}                       hosts:write on row
 GET    /api/v1/roles                                          roles:read on console
 POST   /api/v1/roles                                          roles:write on console

@@ -104,7 +104,7 @@ func installToken(t enrollment.Token, now time.Time) api.InstallToken {
 	out := api.InstallToken{
 		ID: t.ID, ClientID: t.ClientID, EnvironmentID: t.EnvironmentID, OnboardingID: text(t.OnboardingID), Name: text(t.Name),
 		Prefix: t.Prefix, MaxUses: t.MaxUses, Uses: t.Uses, CreatedAt: t.CreatedAt.UTC(), ExpiresAt: t.ExpiresAt.UTC(),
-		RevokedAt: at(t.RevokedAt), State: api.InstallTokenState(t.State(now)),
+		CreatedBy: text(t.CreatedBy), RevokedAt: at(t.RevokedAt), SucceededAt: at(t.SucceededAt), State: api.InstallTokenState(t.State(now)),
 	}
 	if t.AgentType != "" {
 		out.AgentType = new(api.AgentType(t.AgentType))
@@ -184,12 +184,32 @@ func cluster(c inventory.Cluster) api.Cluster {
 }
 
 func agent(a fleet.Agent) api.Agent {
-	return api.Agent{
+	out := api.Agent{
 		ID: a.ID, ClientID: a.ClientID, EnvironmentID: a.EnvironmentID, Type: api.AgentType(a.Type), ClusterSlug: text(a.ClusterSlug),
 		Name: a.Name, EnrolledAt: a.EnrolledAt.UTC(), EnrolledBy: text(a.EnrolledBy), Version: a.Version, Template: a.Template,
 		CredentialIssuedAt: at(a.CredentialIssuedAt), CredentialExpiresAt: at(a.CredentialExpiresAt), RevokedAt: at(a.RevokedAt),
 		ReleasedAt: at(a.ReleasedAt), SuspendedUntil: at(a.SuspendedUntil()), HeartbeatAt: at(a.HeartbeatAt), PresenceAt: at(a.PresenceAt), Role: text(a.Role),
+		SuspendedWhy: text(a.SuspendedWhy), ClusterRemovedAt: at(a.ClusterRemovedAt), PublishedSlug: text(a.PublishedSlug),
 	}
+	if s := a.ReportedSync; s != nil {
+		out.ReportedSync = &api.ReportedSync{Number: s.Number, FinishedAt: s.FinishedAt.UTC(), DurationMs: s.DurationMS, Error: text(s.Error)}
+	}
+	return out
+}
+
+func finding(f enrollment.Finding) api.Finding {
+	return api.Finding{Check: f.Check, Status: api.FindingStatus(f.Status), Message: f.Message, Cure: text(f.Cure), At: at(f.At)}
+}
+
+func removal(r inventory.Removal) api.Removal {
+	out := api.Removal{ClusterID: r.Cluster.ID, Slug: r.Cluster.Slug, Attempt: text(r.Attempt), LiveTokens: r.LiveTokens, Agents: each(r.Agents, agent)}
+	if r.Cluster.Counted() {
+		out.Counts = new(counts(r.Cluster.Counts))
+	}
+	if r.Refusal != nil {
+		out.Refusal = new(r.Refusal.Message + " " + r.Refusal.Cure)
+	}
+	return out
 }
 
 func counts(c inventory.Counts) api.Counts {

@@ -3,12 +3,18 @@ package httpapi_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"prxm.uz/proxima/internal/clock"
+	"prxm.uz/proxima/internal/config"
+	"prxm.uz/proxima/internal/console/health"
 	"prxm.uz/proxima/internal/console/health/part"
+	"prxm.uz/proxima/internal/console/store"
 )
 
 // noNATS is not connected.
@@ -22,6 +28,17 @@ func (noNATS) Stream(context.Context) (part.Stream, error) {
 
 func (noNATS) Ingest(context.Context) (part.Ingest, error) {
 	return part.Ingest{}, errors.New("asked without a connection")
+}
+
+// measured is a console with a database alone.
+func measured(db *store.DB, at clock.Clock, logger *slog.Logger) *health.Service {
+	return health.New(health.Config{
+		Database: db, NATS: noNATS{}, SyncInterval: time.Minute, Clock: at, Logger: logger,
+		Settings: []config.Setting{
+			{Variable: "PROXIMA_ADMIN_PASSWORD", Flag: "admin-password", Group: "First start", Value: "set", Secret: true, Source: config.FromEnvironment},
+			{Flag: "log-level", Group: "Operation", Value: "info", Source: config.FromDefault},
+		},
+	})
 }
 
 // TestSettings renders parts as they were judged, settings as they are in effect, and versions.

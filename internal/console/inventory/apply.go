@@ -152,6 +152,9 @@ func (n arrival) enter(ctx context.Context, tx Tx, before Cluster, publisherGone
 	case err != nil && ahead:
 		return c, DropEpochAhead, nil
 	case err != nil:
+		if removed, err := n.removedMeanwhile(ctx, tx); err != nil || removed {
+			return c, DropRemoved, err
+		}
 		c = n.newCluster()
 		if err := tx.InsertCluster(ctx, c); err != nil {
 			return c, "", fmt.Errorf("store the cluster: %w", err)
@@ -168,6 +171,20 @@ func (n arrival) enter(ctx context.Context, tx Tx, before Cluster, publisherGone
 	default:
 		return c, reason, tx.UpdateCluster(ctx, n.withDropped(c, reason))
 	}
+}
+
+// removedMeanwhile tells whether a person removed the cluster since the agent was read.
+func (n arrival) removedMeanwhile(ctx context.Context, tx Tx) (bool, error) {
+	collectors, err := tx.CollectorsOf(ctx, n.agent.EnvironmentID, n.agent.ClusterSlug)
+	if err != nil {
+		return false, fmt.Errorf("find the collectors: %w", err)
+	}
+	for _, a := range collectors {
+		if a.ID == n.agent.ID {
+			return !a.ClusterRemovedAt.IsZero(), nil
+		}
+	}
+	return false, nil
 }
 
 // refused tells why the inventory must not be applied to c, or "" if it may.

@@ -11,7 +11,6 @@ import (
 
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/audit"
-	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/id"
 	"prxm.uz/proxima/internal/console/problem"
 )
@@ -179,26 +178,6 @@ func (s *Service) EndConflicts(ctx context.Context, quiet time.Duration) error {
 		s.Logger.InfoContext(ctx, "conflicts of identity ended", "clusters", n)
 	}
 	return nil
-}
-
-// Remove deletes a cluster with its inventory; the store archives its attempt in the same transaction,
-// so that the slug is free again. Agents stay. A collector that is present would make the cluster
-// anew with its next inventory, so it is refused then, as the release of an identity is.
-func (s *Service) Remove(ctx context.Context, p access.Principal, clusterID string) error {
-	return s.act(ctx, p, clusterID, "cluster_removed", nil, func(tx Tx, c Cluster) error {
-		now := s.Clock.Now()
-		collectors, err := tx.CollectorsOf(ctx, c.EnvironmentID, c.Slug)
-		if err != nil {
-			return fmt.Errorf("find the collectors: %w", err)
-		}
-		for _, a := range collectors {
-			if a.Present(now) {
-				return problem.New(problem.Conflict, "cluster_alive", fmt.Sprintf("Agent %s of this cluster was seen %s ago: its next inventory would bring the cluster back.", a.Name, now.Sub(a.LastSeen()).Truncate(time.Second))).
-					WithCure(fmt.Sprintf("Uninstall the agent in the cluster and wait until it was quiet for %d seconds, or revoke it under Agents; then remove the cluster.", fleet.PresentWithin/time.Second))
-			}
-		}
-		return tx.DeleteCluster(ctx, c.ID, now)
-	})
 }
 
 func (s *Service) act(ctx context.Context, p access.Principal, clusterID, action string, detail map[string]string, do func(Tx, Cluster) error) error {

@@ -135,6 +135,27 @@ func (d *desk) agent(id string, change func(*fleet.Agent)) {
 	must(d.t, d.db.Enrollment().InTx(d.t.Context(), func(tx enrollment.Tx) error { return tx.InsertAgent(d.t.Context(), a) }))
 }
 
+// enrolledAnew binds the agent to a new key, as an enrolment after its release does.
+func (d *desk) enrolledAnew(id string) {
+	d.t.Helper()
+	a, err := d.db.Fleet().Agent(d.t.Context(), id)
+	must(d.t, err)
+	a.PublicKey += "x"
+	a.CredentialIssuedAt, a.CredentialExpiresAt = d.clock.Now(), d.clock.Now().Add(time.Hour)
+	must(d.t, d.db.Enrollment().InTx(d.t.Context(), func(tx enrollment.Tx) error { return tx.BindAgent(d.t.Context(), a) }))
+}
+
+// token mints an install token of an attempt that ends at the given time.
+func (d *desk) token(id, attempt string, ends time.Time) string {
+	d.t.Helper()
+	must(d.t, d.db.Enrollment().InTx(d.t.Context(), func(tx enrollment.Tx) error {
+		return tx.InsertToken(d.t.Context(), enrollment.Token{
+			ID: id, ClientID: "acme", EnvironmentID: "acme-prod", OnboardingID: attempt, MaxUses: 25, CreatedAt: d.clock.Now(), ExpiresAt: ends,
+		}, []byte(id))
+	}))
+	return id
+}
+
 // publish receives an inventory of the agent a minute later.
 func (d *desk) publish(agentID string, inv *wire.Inventory) error {
 	d.t.Helper()
@@ -301,7 +322,7 @@ func TestEndConflicts(t *testing.T) {
 	})
 }
 
-// a cluster whose collector is present would be back with the next inventory, so it is not removed.
+// a cluster whose collector is present is not removed.
 func TestAPresentClusterIsNotRemoved(t *testing.T) {
 	atDesks(t, func(t *testing.T, d *desk) {
 		ctx := t.Context()
@@ -314,6 +335,9 @@ func TestAPresentClusterIsNotRemoved(t *testing.T) {
 		d.clock.Advance(fleet.PresentWithin)
 		err := d.Remove(ctx, writer(), id)
 		want(t, err, problem.Conflict, "cluster_alive")
+		if goes, err := d.Removal(ctx, writer(), id); err != nil || goes.Refusal == nil || goes.Refusal.Code != "cluster_alive" {
+			t.Errorf("what goes: %+v, %v", goes.Refusal, err)
+		}
 		if d.cluster("alpha").ID != id || d.db.Audits(t, "cluster_removed") != 0 {
 			t.Error("it is gone all the same")
 		}
@@ -322,6 +346,6 @@ func TestAPresentClusterIsNotRemoved(t *testing.T) {
 		must(t, d.db.Fleet().InTx(ctx, func(tx fleet.Tx) error { return tx.RevokeAgent(ctx, "b", d.clock.Now()) }))
 		d.agent("elsewhere", func(a *fleet.Agent) { a.EnvironmentID, a.PresenceAt = "acme-test", d.clock.Now() })
 		d.agent("node", func(a *fleet.Agent) { a.Type, a.PresenceAt = fleet.TypeNodeMonitor, d.clock.Now() })
-		must(t, d.Remove(ctx, writer(), id)) // revoked a moment ago, so nothing brings it back
+		must(t, d.Remove(ctx, writer(), id)) // revoked a moment ago, so nothing of it comes any more
 	})
 }

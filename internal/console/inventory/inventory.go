@@ -218,7 +218,8 @@ type Tx interface {
 	LastEpoch(ctx context.Context, environmentID, slug string) (int64, error)
 	// CollectorsOf lists the collectors that enrolled for (environment, slug).
 	CollectorsOf(ctx context.Context, environmentID, slug string) ([]fleet.Agent, error)
-	// DeleteCluster also archives the attempt on its (environment, slug).
+	// DeleteCluster also archives the attempt on its (environment, slug), revokes that one's tokens, and
+	// marks the agents that enrolled for the cluster.
 	DeleteCluster(ctx context.Context, id string, at time.Time) error
 }
 
@@ -247,6 +248,8 @@ type Store interface {
 	// EndConflicts removes the conflicts whose last report is from before quietSince and was followed by
 	// a sync of the stored cluster, and those whose reporter was revoked or deleted; it returns how many.
 	EndConflicts(ctx context.Context, quietSince time.Time) (int, error)
+	// Removal reads what goes with a cluster and what stays; Refusal is left nil.
+	Removal(ctx context.Context, c Cluster, now time.Time) (Removal, error)
 	// Objects reads a page of one section.
 	Objects(ctx context.Context, q Query) (Page, error)
 	// Object reads one object whole; ErrNotFound if none.

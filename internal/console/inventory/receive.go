@@ -9,6 +9,7 @@ import (
 
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/console/fleet"
+	"prxm.uz/proxima/internal/console/problem"
 )
 
 // KeepUnseen is how long an object stays that is missing from lists which were cut: it is not known
@@ -51,6 +52,7 @@ const (
 	DropUnknownAgent = "unknown_agent"
 	DropRevoked      = "agent_revoked"
 	DropNotCollector = "not_a_collector"
+	DropRemoved      = "cluster_removed"
 	DropOtherSlug    = "other_slug"
 	DropOlder        = "older"
 	DropEpochAhead   = "epoch_ahead"
@@ -80,6 +82,10 @@ func (s *Service) NextEpoch(ctx context.Context, agentID, clusterSlug string) (i
 	}
 	if a.Type != fleet.TypeCollector || !a.RevokedAt.IsZero() {
 		return 0, fmt.Errorf("agent %s of type %s gets no epoch", agentID, a.Type)
+	}
+	if !a.ClusterRemovedAt.IsZero() {
+		return 0, problem.New(problem.Conflict, "cluster_removed", fmt.Sprintf("Cluster %s was removed from Console at %s; nothing of it is stored any more.", a.ClusterSlug, a.ClusterRemovedAt.UTC().Format(time.RFC3339))).
+			WithCure("Uninstall this agent. To bring the cluster back, add it again in Console, delete the agent’s record there, and let the agent enroll with the new token and without its old state.")
 	}
 	s.noteSlug(ctx, a, clusterSlug, s.Clock.Now())
 	var epoch int64
@@ -119,6 +125,8 @@ func (s *Service) receive(ctx context.Context, agentID string, data []byte, rece
 		return s.drop(ctx, agentID, DropRevoked)
 	case a.Type != fleet.TypeCollector:
 		return s.drop(ctx, agentID, DropNotCollector)
+	case !a.ClusterRemovedAt.IsZero():
+		return s.drop(ctx, agentID, DropRemoved)
 	}
 	before, stored, err := s.stored(ctx, a, large)
 	if err != nil {

@@ -480,9 +480,14 @@ func (b *between) Hashes(ctx context.Context, clusterID string) (map[inventory.K
 
 func TestWhatHappensMeanwhileLosesNoRow(t *testing.T) {
 	for name, meanwhile := range map[string]func(*desk, *testing.T){
-		"removed": func(d *desk, t *testing.T) { must(t, d.Remove(t.Context(), writer(), d.cluster("alpha").ID)) },
+		"removed": func(d *desk, t *testing.T) {
+			must(t, d.Remove(t.Context(), writer(), d.cluster("alpha").ID))
+			d.enrolledAnew("a")
+		},
 		"removed and back": func(d *desk, t *testing.T) {
 			must(t, d.Remove(t.Context(), writer(), d.cluster("alpha").ID))
+			d.enrolledAnew("a")
+			d.enrolledAnew("b")
 			inv := house()
 			inv.Pods = nil
 			must(t, d.publish("b", whole(inv)))
@@ -593,6 +598,7 @@ func TestEpochsOnlyGrow(t *testing.T) {
 			t.Errorf("the epoch after one of 40 is %d", epoch)
 		}
 		must(t, d.Remove(t.Context(), writer(), d.cluster("alpha").ID))
+		d.enrolledAnew("b")
 		if epoch := next("b"); epoch != 42 {
 			t.Errorf("the epoch after the cluster was removed is %d", epoch)
 		}
@@ -686,6 +692,10 @@ func TestRemove(t *testing.T) {
 		}
 		must(t, record("onb", "alpha"))
 		must(t, record("onb-beta", "beta"))
+		live := d.token("live", "onb", d.clock.Now().Add(2*time.Hour))
+		d.token("over", "onb", d.clock.Now())
+		other := d.token("other", "onb-beta", d.clock.Now().Add(2*time.Hour))
+		d.agent("node", func(a *fleet.Agent) { a.Type = fleet.TypeNodeMonitor })
 		d.applied("a", house(), 12)
 		c := d.cluster("alpha")
 		d.drops("b", func() *wire.Inventory { inv := house(); inv.ClusterUID = "other"; return inv }(), inventory.DropOtherCluster)
@@ -698,7 +708,25 @@ func TestRemove(t *testing.T) {
 			t.Errorf("a second attempt on the slug: %v", err)
 		}
 		d.clock.Advance(time.Hour)
+		for name, p := range map[string]access.Principal{"cluster_not_found": {}, "permission_missing": grant(access.Scope{ClientID: "acme"}, access.HostsRead)} {
+			if _, err := d.Removal(ctx, p, c.ID); problem.CodeOf(err) != name {
+				t.Errorf("what goes is told with %v, want %s", err, name)
+			}
+		}
+		goes, err := d.Removal(ctx, writer(), c.ID)
+		must(t, err)
+		if goes.Cluster.ID != c.ID || goes.Attempt != "alpha" || goes.LiveTokens != 1 || len(goes.Agents) != 3 || goes.Refusal != nil {
+			t.Errorf("what goes: %+v", goes)
+		}
+		d.cluster("alpha") // and it did not go
 		must(t, d.Remove(ctx, writer(), c.ID))
+		for id, revoked := range map[string]bool{live: true, other: false} {
+			token, err := d.db.Enrollment().Token(ctx, id)
+			must(t, err)
+			if got := token.RevokedAt.Equal(d.clock.Now()); got != revoked {
+				t.Errorf("token %s is revoked at %v", id, token.RevokedAt)
+			}
+		}
 		want(t, d.Remove(ctx, writer(), c.ID), problem.NotFound, "cluster_not_found")
 		d.missing("alpha")
 		if n := d.db.Count(t, "SELECT COUNT(*) FROM inventory_objects") + d.db.Count(t, "SELECT COUNT(*) FROM cluster_conflicts"); n != 0 {
@@ -715,6 +743,12 @@ func TestRemove(t *testing.T) {
 		if n := d.db.Audits(t, "cluster_removed"); n != 1 {
 			t.Errorf("%d audit rows", n)
 		}
+		d.drops("a", at(1, 2, house()), inventory.DropRemoved)
+		if epoch, err := d.NextEpoch(ctx, "a", "alpha"); problem.CodeOf(err) != "cluster_removed" {
+			t.Errorf("an agent of a removed cluster gets the epoch %d, %v", epoch, err)
+		}
+		d.missing("alpha")
+		d.enrolledAnew("a")
 		d.applied("a", at(1, 2, house()), 12)
 		if again := d.cluster("alpha"); again.ID == c.ID || !again.FirstSyncAt.Equal(d.clock.Now()) || again.Dropped != 0 {
 			t.Errorf("%+v", again)

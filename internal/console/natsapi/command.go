@@ -10,44 +10,37 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/problem"
 	"prxm.uz/proxima/internal/wire"
 )
 
-// What Command answers. They are different facts: an agent that is absent, and one that hangs.
-var (
-	ErrNoResponder = errors.New("no agent listens: it is offline, or its credential does not admit commands")
-	ErrTimeout     = errors.New("the agent did not answer in time")
-	ErrOffline     = errors.New("console is not connected to NATS")
-)
-
-// Command sends a command to an agent and waits for the answer, at most 5 s. It answers ErrNoResponder
-// at once where nobody listens, ErrTimeout, or ErrOffline.
-func (s *Server) Command(ctx context.Context, agentID string, c wire.Command) (wire.CommandReply, error) {
+// Command sends a command to an agent and waits for the answer, at most 5 s. It implements fleet.Commander.
+func (n *Connection) Command(ctx context.Context, agentID string, c wire.Command) (wire.CommandReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	if err := up(s.Conn); err != nil {
-		return wire.CommandReply{}, fmt.Errorf("%w: %w", ErrOffline, err)
+	if err := up(n.Conn); err != nil {
+		return wire.CommandReply{}, fmt.Errorf("%w: %w", fleet.ErrNotConnected, err)
 	}
 	body, err := json.Marshal(c)
 	if err != nil {
 		return wire.CommandReply{}, fmt.Errorf("encode command %s: %w", c.Name, err)
 	}
 	reply := strings.TrimSuffix(wire.ReplySubject(agentID), ">") + rand.Text()
-	sub, err := s.Conn.SubscribeSync(reply)
+	sub, err := n.Conn.SubscribeSync(reply)
 	if err != nil {
 		return wire.CommandReply{}, fmt.Errorf("subscribe to %s: %w", reply, err)
 	}
 	defer func() { _ = sub.Unsubscribe() }()
-	if err := s.Conn.PublishRequest(wire.CommandSubject(agentID), reply, body); err != nil {
+	if err := n.Conn.PublishRequest(wire.CommandSubject(agentID), reply, body); err != nil {
 		return wire.CommandReply{}, fmt.Errorf("send command %s to agent %s: %w", c.Name, agentID, err)
 	}
 	m, err := sub.NextMsgWithContext(ctx)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), err == nil && len(m.Data) == 0 && m.Header.Get("Status") == "503":
-		return wire.CommandReply{}, fmt.Errorf("command %s to agent %s: %w", c.Name, agentID, ErrNoResponder)
+		return wire.CommandReply{}, fmt.Errorf("command %s to agent %s: %w", c.Name, agentID, fleet.ErrNoResponder)
 	case errors.Is(err, context.DeadlineExceeded):
-		return wire.CommandReply{}, fmt.Errorf("command %s to agent %s: %w", c.Name, agentID, ErrTimeout)
+		return wire.CommandReply{}, fmt.Errorf("command %s to agent %s: %w", c.Name, agentID, fleet.ErrNoReply)
 	case err != nil:
 		return wire.CommandReply{}, fmt.Errorf("command %s to agent %s: %w", c.Name, agentID, err)
 	}

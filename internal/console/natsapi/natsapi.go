@@ -20,6 +20,7 @@ import (
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/inventory"
+	"prxm.uz/proxima/internal/console/problem"
 	"prxm.uz/proxima/internal/wire"
 )
 
@@ -358,6 +359,10 @@ func (s *Server) config(ctx context.Context, agentID string, data []byte) wire.C
 	}
 	epoch, err := s.Inventory.NextEpoch(ctx, agentID, request.ClusterSlug)
 	if err != nil {
+		if problem.Is(err, problem.Conflict) {
+			s.Logger.InfoContext(ctx, "no epoch was handed out", "agent", agentID, "reason", err.Error())
+			return refusal(err)
+		}
 		s.metrics.failed.WithLabelValues("config").Inc()
 		s.Logger.ErrorContext(ctx, "no epoch was handed out", "agent", agentID, "error", err)
 		return refusal(err)

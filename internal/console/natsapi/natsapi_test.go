@@ -528,7 +528,7 @@ func TestHeartbeatsAreBatchedAndFlushedAtTheEnd(t *testing.T) {
 
 func TestConfigAndCommand(t *testing.T) {
 	w := newWorld(t, 0)
-	s, stop := w.serve(newDomain())
+	_, stop := w.serve(newDomain())
 	defer stop()
 	nc := w.connect(w.agent("agt_a"))
 	ask := func(body string) (reply wire.ConfigReply) {
@@ -556,7 +556,7 @@ func TestConfigAndCommand(t *testing.T) {
 	}
 
 	renew := wire.Command{Name: wire.CommandRenewCredentials}
-	if _, err := s.Command(t.Context(), "agt_a", renew); !errors.Is(err, natsapi.ErrNoResponder) {
+	if _, err := w.console.Command(t.Context(), "agt_a", renew); !errors.Is(err, fleet.ErrNoResponder) {
 		t.Errorf("absent agent: %v", err)
 	}
 	var silent bool
@@ -573,7 +573,7 @@ func TestConfigAndCommand(t *testing.T) {
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := s.Command(t.Context(), "agt_a", renew); err != nil || !r.OK {
+	if r, err := w.console.Command(t.Context(), "agt_a", renew); err != nil || !r.OK {
 		t.Errorf("answered: %+v, %v", r, err)
 	}
 	mu.Lock()
@@ -581,7 +581,7 @@ func TestConfigAndCommand(t *testing.T) {
 	mu.Unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := s.Command(ctx, "agt_a", renew); !errors.Is(err, natsapi.ErrTimeout) {
+	if _, err := w.console.Command(ctx, "agt_a", renew); !errors.Is(err, fleet.ErrNoReply) {
 		t.Errorf("silent agent: %v", err)
 	}
 }

@@ -575,7 +575,7 @@ func TestASuspensionIsAFact(t *testing.T) {
 		first := o.record("Alpha")
 		o.prove(first.Token)
 		o.clock.Advance(time.Minute)
-		must(t, o.db.Fleet().InTx(t.Context(), func(tx fleet.Tx) error { return tx.SuspendAgent(t.Context(), "agt-1", o.clock.Now()) }))
+		must(t, o.db.Fleet().InTx(t.Context(), func(tx fleet.Tx) error { return tx.SuspendAgent(t.Context(), "agt-1", "it flooded", o.clock.Now()) }))
 		o.clock.Advance(6 * time.Minute)
 		gates := o.status(first.Attempt.ID).Inventory.Gates
 		for i, state := range map[int]gate.State{1: gate.Warning, 2: gate.Failed, 3: gate.Blocked} {

@@ -238,6 +238,18 @@ func (t *tx) DeleteCluster(ctx context.Context, id string, at time.Time) error {
 	if err != nil {
 		return inventoryErrors().translate(err, what)
 	}
+	err = t.q.RevokeTokensOfArchived(ctx, sqlgen.RevokeTokensOfArchivedParams{
+		EnvironmentID: cluster.EnvironmentID, Slug: cluster.Slug, RevokedAt: dbtype.At(at),
+	})
+	if err != nil {
+		return inventoryErrors().translate(err, what)
+	}
+	err = t.q.MarkClusterRemoved(ctx, sqlgen.MarkClusterRemovedParams{
+		EnvironmentID: cluster.EnvironmentID, ClusterSlug: cluster.Slug, ClusterRemovedAt: dbtype.At(at),
+	})
+	if err != nil {
+		return inventoryErrors().translate(err, what)
+	}
 	n, err := t.q.DeleteCluster(ctx, id)
 	return inventoryErrors().changed(n, err, what)
 }

@@ -75,13 +75,6 @@ func (s enrollmentStore) TokensOfOnboarding(ctx context.Context, onboardingID st
 	return s.db.plain().TokensOfOnboarding(ctx, onboardingID)
 }
 
-func (s enrollmentStore) Tokens(ctx context.Context, clientID string) ([]enrollment.Token, error) {
-	found, err := s.db.read.InstallTokensOfClient(ctx, clientID)
-	return each(found, func(row sqlgen.InstallTokensOfClientRow) enrollment.Token {
-		return tokenFrom(sqlgen.InstallTokenRow(row))
-	}), enrollmentErrors().translate(err, "install tokens of client "+clientID)
-}
-
 func (t *tx) UseToken(ctx context.Context, id string, at time.Time) (bool, error) {
 	n, err := t.q.UseInstallToken(ctx, sqlgen.UseInstallTokenParams{ID: id, SucceededAt: dbtype.At(at)})
 	return n > 0, enrollmentErrors().translate(err, "use install token "+id)
@@ -150,15 +143,29 @@ func (r reads) FindingsOfOnboarding(ctx context.Context, onboardingID string) ([
 	}
 	all := make([]enrollment.Findings, len(found))
 	for i, row := range found {
-		all[i] = enrollment.Findings{
-			TokenID: row.TokenID, AgentName: row.AgentName, ClusterSlug: row.ClusterSlug, Version: row.Version,
-			ReceivedAt: row.ReceivedAt.Time,
-		}
-		if err := fromJSON(row.Items, &all[i].Items, what); err != nil {
+		if all[i], err = findingsFrom(row, what); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
+}
+
+func findingsFrom(row sqlgen.Finding, what string) (enrollment.Findings, error) {
+	f := enrollment.Findings{
+		TokenID: row.TokenID, AgentName: row.AgentName, ClusterSlug: row.ClusterSlug, Version: row.Version,
+		ReceivedAt: row.ReceivedAt.Time,
+	}
+	return f, fromJSON(row.Items, &f.Items, what)
+}
+
+// FindingsOf implements enrollment.Store.
+func (s enrollmentStore) FindingsOf(ctx context.Context, tokenID, agentName, clusterSlug string) (enrollment.Findings, error) {
+	what := "findings of agent " + agentName
+	row, err := s.db.read.FindingsOfAgent(ctx, sqlgen.FindingsOfAgentParams{TokenID: tokenID, AgentName: agentName, ClusterSlug: clusterSlug})
+	if err != nil {
+		return enrollment.Findings{}, enrollmentErrors().translate(err, what)
+	}
+	return findingsFrom(row, what)
 }
 
 func (s enrollmentStore) FindingsOfOnboarding(ctx context.Context, onboardingID string) ([]enrollment.Findings, error) {

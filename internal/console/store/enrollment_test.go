@@ -51,10 +51,10 @@ func TestTokensComeBackAsTheyWerePut(t *testing.T) {
 		if diff := cmp.Diff([]enrollment.Token{want}, of); diff != "" {
 			t.Error(diff)
 		}
-		if all, err := s.Tokens(ctx, "acme"); err != nil || len(all) != 1 {
+		if all, n, err := s.Tokens(ctx, enrollment.TokenQuery{ClientID: "acme", Reach: access.Reach{All: true}, Limit: 10}); err != nil || len(all) != 1 || n != 1 {
 			t.Errorf("tokens of acme: %v, %v", all, err)
 		}
-		if all, err := s.Tokens(ctx, "zeta"); err != nil || len(all) != 0 {
+		if all, n, err := s.Tokens(ctx, enrollment.TokenQuery{ClientID: "zeta", Reach: access.Reach{All: true}, Limit: 10}); err != nil || len(all) != 0 || n != 0 {
 			t.Errorf("tokens of zeta: %v, %v", all, err)
 		}
 		if scope, err := s.AttemptScope(ctx, "o"); err != nil || scope != (access.Scope{ClientID: "acme", EnvironmentID: "acme-prod"}) {

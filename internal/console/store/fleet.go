@@ -27,18 +27,18 @@ func fleetErrors() sentinels { return sentinels{missing: fleet.ErrNotFound} }
 // selectAgents is the one way to read agents; scanAgent takes its columns.
 const selectAgents = `SELECT a.id, a.client_id, a.environment_id, a.agent_type, a.cluster_slug, a.name, a.public_key,
 	a.enrolled_by, a.enrolled_at, a.version, a.capability, a.template, a.credential_issued_at,
-	a.credential_expires_at, a.revoked_at, a.released_at, a.suspended_at, a.heartbeat_at, a.presence_at, a.role,
+	a.credential_expires_at, a.revoked_at, a.released_at, a.suspended_at, a.suspended_why, a.cluster_removed_at, a.heartbeat_at, a.presence_at, a.role,
 	a.reported_sync, a.published_slug, a.published_slug_at, a.sync_interval_seconds
 FROM agents a`
 
 func scanAgent(r *sql.Rows) (fleet.Agent, error) {
 	var a fleet.Agent
 	var enrolledBy dbtype.Text
-	var enrolledAt, issuedAt, expiresAt, revokedAt, releasedAt, suspendedAt, heartbeatAt, presenceAt, publishedAt dbtype.Time
+	var enrolledAt, issuedAt, expiresAt, revokedAt, releasedAt, suspendedAt, removedAt, heartbeatAt, presenceAt, publishedAt dbtype.Time
 	var reported string
 	err := r.Scan(&a.ID, &a.ClientID, &a.EnvironmentID, &a.Type, &a.ClusterSlug, &a.Name, &a.PublicKey,
 		&enrolledBy, &enrolledAt, &a.Version, &a.Capability, &a.Template, &issuedAt,
-		&expiresAt, &revokedAt, &releasedAt, &suspendedAt, &heartbeatAt, &presenceAt, &a.Role,
+		&expiresAt, &revokedAt, &releasedAt, &suspendedAt, &a.SuspendedWhy, &removedAt, &heartbeatAt, &presenceAt, &a.Role,
 		&reported, &a.PublishedSlug, &publishedAt, &a.SyncIntervalSeconds)
 	if err != nil {
 		return a, err
@@ -46,7 +46,7 @@ func scanAgent(r *sql.Rows) (fleet.Agent, error) {
 	a.EnrolledBy = string(enrolledBy)
 	a.EnrolledAt, a.CredentialIssuedAt, a.CredentialExpiresAt = enrolledAt.Time, issuedAt.Time, expiresAt.Time
 	a.RevokedAt, a.ReleasedAt, a.SuspendedAt, a.PublishedSlugAt = revokedAt.Time, releasedAt.Time, suspendedAt.Time, publishedAt.Time
-	a.HeartbeatAt, a.PresenceAt = heartbeatAt.Time, presenceAt.Time
+	a.ClusterRemovedAt, a.HeartbeatAt, a.PresenceAt = removedAt.Time, heartbeatAt.Time, presenceAt.Time
 	return a, fromJSON(reported, &a.ReportedSync, "agent "+a.ID)
 }
 
@@ -95,6 +95,7 @@ func (s fleetStore) Agents(ctx context.Context, f fleet.Filter) (found []fleet.A
 	l.equalIf("a.client_id", f.ClientID)
 	l.equalIf("a.environment_id", f.EnvironmentID)
 	l.equalIf("a.cluster_slug", f.ClusterSlug)
+	l.containsAny([]string{"LOWER(a.name)", "a.cluster_slug"}, f.Text)
 	if f.ExcludeCollectors {
 		l.fixed("a.agent_type <> 'collector'")
 	}
@@ -185,8 +186,8 @@ func (t *tx) DeleteAgent(ctx context.Context, id string, at time.Time) error {
 	return t.end(ctx, id, at, "delete agent", func() (int64, error) { return t.q.DeleteAgent(ctx, id) })
 }
 
-func (t *tx) SuspendAgent(ctx context.Context, id string, at time.Time) error {
-	n, err := t.q.SuspendAgent(ctx, sqlgen.SuspendAgentParams{ID: id, SuspendedAt: dbtype.At(at)})
+func (t *tx) SuspendAgent(ctx context.Context, id, why string, at time.Time) error {
+	n, err := t.q.SuspendAgent(ctx, sqlgen.SuspendAgentParams{ID: id, SuspendedWhy: why, SuspendedAt: dbtype.At(at)})
 	return fleetErrors().changed(n, err, "suspend agent "+id)
 }
 

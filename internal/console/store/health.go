@@ -21,7 +21,7 @@ func (db *DB) Engine() string {
 func (db *DB) Ask(ctx context.Context) (part.Database, error) {
 	question := `SELECT sqlite_version(), NULL, (SELECT max(version_id) FROM goose_db_version WHERE is_applied)`
 	if db.engine == enginePostgres {
-		question = `SELECT current_setting('server_version'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (SELECT max(version_id) FROM goose_db_version WHERE is_applied)`
+		question = `SELECT current_setting('server_version'), CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), (SELECT max(version_id) FROM goose_db_version WHERE is_applied)`
 	}
 	var answer part.Database
 	var clock sql.NullInt64

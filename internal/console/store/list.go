@@ -47,6 +47,20 @@ func (l *list) contains(column, text string) {
 	l.where = append(l.where, column+" LIKE "+l.arg("%"+escaped+"%")+` ESCAPE '\'`)
 }
 
+// containsAny narrows to rows one of whose columns contains the text; the columns are in lower case, which
+// is enough for what Kubernetes names. An empty text does not narrow.
+func (l *list) containsAny(columns []string, text string) {
+	if text == "" {
+		return
+	}
+	inner := list{args: l.args}
+	for _, column := range columns {
+		inner.contains(column, text)
+	}
+	l.args = inner.args
+	l.where = append(l.where, "("+strings.Join(inner.where, " OR ")+")")
+}
+
 // in writes column IN (…), false for no values.
 func (l *list) in(column string, values []string) string {
 	if len(values) == 0 {

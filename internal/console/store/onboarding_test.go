@@ -55,7 +55,7 @@ func TestRecordingAtOnceMakesOneAttempt(t *testing.T) {
 		if err != nil || len(all) != 1 {
 			t.Errorf("%d attempts, %v", len(all), err)
 		}
-		if tokens, err := db.Enrollment().Tokens(ctx, "acme"); err != nil || len(tokens) != 1 {
+		if tokens, n, err := db.Enrollment().Tokens(ctx, enrollment.TokenQuery{ClientID: "acme", Reach: access.Reach{All: true}, Limit: 10}); err != nil || len(tokens) != 1 || n != 1 {
 			t.Errorf("%d tokens, %v", len(tokens), err)
 		}
 	})

@@ -81,6 +81,11 @@ func (t *tx) InsertEnvironment(ctx context.Context, e tenancy.Environment) error
 	return tenancyErrors().inserted(n, err, "insert environment "+e.ID)
 }
 
+func (t *tx) UpdateEnvironment(ctx context.Context, e tenancy.Environment) error {
+	n, err := t.q.UpdateEnvironment(ctx, sqlgen.UpdateEnvironmentParams{ID: e.ID, Name: e.Name, NameFolded: fold(e.Name)})
+	return tenancyErrors().changed(n, err, "update environment "+e.ID)
+}
+
 func (r reads) Environment(ctx context.Context, id string) (tenancy.Environment, error) {
 	e, err := r.q.Environment(ctx, id)
 	return environmentFrom(e), tenancyErrors().translate(err, "environment "+id)

@@ -75,6 +75,17 @@ func TestUniqueAndMissingRowsBecomeTheDomainsErrors(t *testing.T) {
 			"environment's name": {tenancy.ErrTaken, func(x tenancy.Tx) error {
 				return x.InsertEnvironment(ctx, tenancy.Environment{ID: "e", ClientID: "acme", Name: "Prod", CreatedAt: noon})
 			}},
+			"environment that is not there": {tenancy.ErrNotFound, func(x tenancy.Tx) error {
+				return x.UpdateEnvironment(ctx, tenancy.Environment{ID: "nobody", Name: "nobody"})
+			}},
+			"environment renamed to a taken name": {tenancy.ErrTaken, func(x tenancy.Tx) error {
+				e := tenancy.Environment{ID: "stage", ClientID: "acme", Name: "stage", CreatedAt: noon}
+				if err := x.InsertEnvironment(ctx, e); err != nil {
+					return err
+				}
+				e.Name = "PROD"
+				return x.UpdateEnvironment(ctx, e)
+			}},
 			"e-mail, other case": {tenancy.ErrTaken, func(x tenancy.Tx) error {
 				u := user("other")
 				u.Email = "ANN@example.ORG"

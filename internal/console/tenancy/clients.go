@@ -154,3 +154,31 @@ func (s *Service) CreateEnvironment(ctx context.Context, p access.Principal, cli
 	})
 	return e, answer(err, fmt.Sprintf("environment named %q in this client", name), "name")
 }
+
+// RenameEnvironment renames an environment.
+func (s *Service) RenameEnvironment(ctx context.Context, p access.Principal, environmentID, name string) (Environment, error) {
+	e, err := s.Environment(ctx, p, environmentID)
+	if err != nil {
+		return Environment{}, err
+	}
+	what := "environment " + environmentID
+	if err := p.Require(access.ClientsWrite, access.Scope{ClientID: e.ClientID, EnvironmentID: e.ID}, what); err != nil {
+		return Environment{}, err
+	}
+	if err := access.CheckName("name", name, maxEnvironmentName); err != nil {
+		return Environment{}, err
+	}
+	err = s.store.InTx(ctx, func(tx Tx) (err error) {
+		if e, err = tx.Environment(ctx, environmentID); err != nil {
+			return answer(err, what, "name")
+		}
+		before := e.Name
+		e.Name = name
+		if err := tx.UpdateEnvironment(ctx, e); err != nil {
+			return err
+		}
+		return tx.AppendAudit(ctx, p.Did(s.clock.Now(), "environment_renamed").On("environment", e.ID, name).In(e.ClientID, e.ID).
+			With("before", before).With("after", name))
+	})
+	return e, answer(err, fmt.Sprintf("environment named %q in this client", name), "name")
+}

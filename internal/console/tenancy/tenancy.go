@@ -67,6 +67,8 @@ type Tx interface {
 	Client(ctx context.Context, id string) (Client, error)
 	// InsertEnvironment answers ErrTaken where the client has one of that name.
 	InsertEnvironment(ctx context.Context, e Environment) error
+	// UpdateEnvironment writes the name; ErrTaken where another of the client holds it.
+	UpdateEnvironment(ctx context.Context, e Environment) error
 	// Environment answers ErrNotFound where there is none.
 	Environment(ctx context.Context, id string) (Environment, error)
 

@@ -184,6 +184,10 @@ func TestStrangersSeeNothing(t *testing.T) {
 	want(t, err, "not_found")
 	_, err = h.RenameClient(ctx, dan, acme.ID, "x")
 	want(t, err, "permission_missing")
+	_, err = h.RenameEnvironment(ctx, dan, test.ID, "x")
+	want(t, err, "not_found")
+	_, err = h.RenameEnvironment(ctx, dan, prod.ID, "x")
+	want(t, err, "permission_missing")
 }
 
 func TestEachChangeLeavesARowOrNothing(t *testing.T) {
@@ -191,11 +195,14 @@ func TestEachChangeLeavesARowOrNothing(t *testing.T) {
 	ctx := t.Context()
 	acme, err := h.CreateClient(ctx, h.root, "acme")
 	must(t, err)
+	dev, err := h.CreateEnvironment(ctx, h.root, acme.ID, "dev")
+	must(t, err)
 	before := len(h.audit.actions)
 	changes := []func() error{
 		func() error { _, err := h.CreateClient(ctx, h.root, "zeta"); return err },
 		func() error { _, err := h.RenameClient(ctx, h.root, acme.ID, "Acme"); return err },
 		func() error { _, err := h.CreateEnvironment(ctx, h.root, acme.ID, "prod"); return err },
+		func() error { _, err := h.RenameEnvironment(ctx, h.root, dev.ID, "test"); return err },
 		func() error { _, err := h.CreateUser(ctx, h.root, "bob@example.com", "Bob", password); return err },
 		func() error {
 			_, err := h.UpdateUser(ctx, h.root, h.root.UserID, tenancy.UserPatch{Name: new("Root")})

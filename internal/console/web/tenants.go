@@ -16,6 +16,9 @@ type names struct {
 }
 
 func (s *server) names(v *visit, perm access.Permission) (names, error) {
+	if !v.may(perm) { // somebody without a role has a profile too
+		return names{}, nil
+	}
 	clients, err := s.Tenancy.ClientsFor(v.ctx(), v.who, perm)
 	if err != nil {
 		return names{}, err

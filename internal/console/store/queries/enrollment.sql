@@ -18,13 +18,6 @@ SELECT sqlc.embed(t),
     (SELECT COUNT(*) FROM agents a WHERE a.enrolled_by = t.id AND a.agent_type <> 'collector') AS others
 FROM install_tokens t WHERE t.id = $1;
 
--- name: InstallTokensOfClient :many
-SELECT sqlc.embed(t),
-    (SELECT COUNT(*) FROM agents a WHERE a.enrolled_by = t.id AND a.agent_type = 'collector') AS collectors,
-    (SELECT COUNT(*) FROM agents a WHERE a.enrolled_by = t.id AND a.agent_type <> 'collector') AS others
-FROM install_tokens t WHERE t.client_id = $1
-ORDER BY t.created_at DESC, t.id;
-
 -- name: InstallTokensOfOnboarding :many
 -- Oldest first.
 SELECT sqlc.embed(t),
@@ -70,6 +63,9 @@ WHERE findings.token_id = sqlc.arg(token_id) AND findings.agent_name NOT IN (
     SELECT f.agent_name FROM findings f WHERE f.token_id = sqlc.arg(token_id)
     ORDER BY f.received_at DESC, f.agent_name LIMIT sqlc.arg(keep)
 );
+
+-- name: FindingsOfAgent :one
+SELECT * FROM findings WHERE token_id = $1 AND agent_name = $2 AND cluster_slug = $3;
 
 -- name: FindingsOfOnboarding :many
 SELECT f.* FROM findings f

@@ -11,7 +11,8 @@ ON CONFLICT DO NOTHING;
 -- name: BindAgent :execrows
 UPDATE agents
 SET public_key = $2, enrolled_by = $3, enrolled_at = $4, version = $5, capability = $6, template = $7,
-    credential_issued_at = $8, credential_expires_at = $9, revoked_at = $10, released_at = $11
+    credential_issued_at = $8, credential_expires_at = $9, revoked_at = $10, released_at = $11,
+    cluster_removed_at = NULL
 WHERE id = $1;
 
 -- name: AgentKey :one
@@ -31,7 +32,11 @@ INSERT INTO revoked_keys (public_key, agent_id, revoked_at) VALUES ($1, $2, $3)
 ON CONFLICT (public_key) DO UPDATE SET agent_id = excluded.agent_id, revoked_at = excluded.revoked_at;
 
 -- name: SuspendAgent :execrows
-UPDATE agents SET suspended_at = sqlc.arg(suspended_at) WHERE id = sqlc.arg(id);
+UPDATE agents SET suspended_at = sqlc.arg(suspended_at), suspended_why = sqlc.arg(suspended_why) WHERE id = sqlc.arg(id);
+
+-- name: MarkClusterRemoved :exec
+UPDATE agents SET cluster_removed_at = sqlc.arg(cluster_removed_at)
+WHERE environment_id = sqlc.arg(environment_id) AND cluster_slug = sqlc.arg(cluster_slug) AND cluster_slug <> '';
 
 -- name: RevokedKeys :many
 SELECT public_key, revoked_at FROM revoked_keys WHERE revoked_at >= $1;

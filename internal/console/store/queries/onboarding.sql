@@ -12,6 +12,14 @@ UPDATE onboardings SET abandoned_at = $2 WHERE id = $1;
 UPDATE onboardings SET archived_at = sqlc.arg(archived_at)
 WHERE environment_id = sqlc.arg(environment_id) AND slug = sqlc.arg(slug) AND archived_at IS NULL;
 
+-- name: RevokeTokensOfArchived :exec
+-- Those of the attempt that is archived with its cluster.
+UPDATE install_tokens SET revoked_at = sqlc.arg(revoked_at)
+WHERE revoked_at IS NULL AND onboarding_id IN (
+    SELECT o.id FROM onboardings o
+    WHERE o.environment_id = sqlc.arg(environment_id) AND o.slug = sqlc.arg(slug) AND o.archived_at = sqlc.arg(revoked_at)
+);
+
 -- name: PutOnboardingStatus :execrows
 -- A later check stays.
 UPDATE onboardings

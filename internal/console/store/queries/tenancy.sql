@@ -12,6 +12,9 @@ SELECT * FROM clients WHERE id = $1;
 INSERT INTO environments (id, client_id, name, name_folded, created_at) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT DO NOTHING;
 
+-- name: UpdateEnvironment :execrows
+UPDATE environments SET name = $2, name_folded = $3 WHERE id = $1;
+
 -- name: Environment :one
 SELECT * FROM environments WHERE id = $1;
 

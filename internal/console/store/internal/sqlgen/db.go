@@ -111,6 +111,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.environmentStmt, err = db.PrepareContext(ctx, environment); err != nil {
 		return nil, fmt.Errorf("error preparing query Environment: %w", err)
 	}
+	if q.findingsOfAgentStmt, err = db.PrepareContext(ctx, findingsOfAgent); err != nil {
+		return nil, fmt.Errorf("error preparing query FindingsOfAgent: %w", err)
+	}
 	if q.findingsOfOnboardingStmt, err = db.PrepareContext(ctx, findingsOfOnboarding); err != nil {
 		return nil, fmt.Errorf("error preparing query FindingsOfOnboarding: %w", err)
 	}
@@ -165,14 +168,14 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.installTokenByHashStmt, err = db.PrepareContext(ctx, installTokenByHash); err != nil {
 		return nil, fmt.Errorf("error preparing query InstallTokenByHash: %w", err)
 	}
-	if q.installTokensOfClientStmt, err = db.PrepareContext(ctx, installTokensOfClient); err != nil {
-		return nil, fmt.Errorf("error preparing query InstallTokensOfClient: %w", err)
-	}
 	if q.installTokensOfOnboardingStmt, err = db.PrepareContext(ctx, installTokensOfOnboarding); err != nil {
 		return nil, fmt.Errorf("error preparing query InstallTokensOfOnboarding: %w", err)
 	}
 	if q.lastEpochStmt, err = db.PrepareContext(ctx, lastEpoch); err != nil {
 		return nil, fmt.Errorf("error preparing query LastEpoch: %w", err)
+	}
+	if q.markClusterRemovedStmt, err = db.PrepareContext(ctx, markClusterRemoved); err != nil {
+		return nil, fmt.Errorf("error preparing query MarkClusterRemoved: %w", err)
 	}
 	if q.markObjectUnseenStmt, err = db.PrepareContext(ctx, markObjectUnseen); err != nil {
 		return nil, fmt.Errorf("error preparing query MarkObjectUnseen: %w", err)
@@ -249,6 +252,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.revokeInstallTokenStmt, err = db.PrepareContext(ctx, revokeInstallToken); err != nil {
 		return nil, fmt.Errorf("error preparing query RevokeInstallToken: %w", err)
 	}
+	if q.revokeTokensOfArchivedStmt, err = db.PrepareContext(ctx, revokeTokensOfArchived); err != nil {
+		return nil, fmt.Errorf("error preparing query RevokeTokensOfArchived: %w", err)
+	}
 	if q.revokedKeysStmt, err = db.PrepareContext(ctx, revokedKeys); err != nil {
 		return nil, fmt.Errorf("error preparing query RevokedKeys: %w", err)
 	}
@@ -299,6 +305,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.updateClusterStmt, err = db.PrepareContext(ctx, updateCluster); err != nil {
 		return nil, fmt.Errorf("error preparing query UpdateCluster: %w", err)
+	}
+	if q.updateEnvironmentStmt, err = db.PrepareContext(ctx, updateEnvironment); err != nil {
+		return nil, fmt.Errorf("error preparing query UpdateEnvironment: %w", err)
 	}
 	if q.updateRoleStmt, err = db.PrepareContext(ctx, updateRole); err != nil {
 		return nil, fmt.Errorf("error preparing query UpdateRole: %w", err)
@@ -468,6 +477,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing environmentStmt: %w", cerr)
 		}
 	}
+	if q.findingsOfAgentStmt != nil {
+		if cerr := q.findingsOfAgentStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing findingsOfAgentStmt: %w", cerr)
+		}
+	}
 	if q.findingsOfOnboardingStmt != nil {
 		if cerr := q.findingsOfOnboardingStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing findingsOfOnboardingStmt: %w", cerr)
@@ -558,11 +572,6 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing installTokenByHashStmt: %w", cerr)
 		}
 	}
-	if q.installTokensOfClientStmt != nil {
-		if cerr := q.installTokensOfClientStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing installTokensOfClientStmt: %w", cerr)
-		}
-	}
 	if q.installTokensOfOnboardingStmt != nil {
 		if cerr := q.installTokensOfOnboardingStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing installTokensOfOnboardingStmt: %w", cerr)
@@ -571,6 +580,11 @@ func (q *Queries) Close() error {
 	if q.lastEpochStmt != nil {
 		if cerr := q.lastEpochStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing lastEpochStmt: %w", cerr)
+		}
+	}
+	if q.markClusterRemovedStmt != nil {
+		if cerr := q.markClusterRemovedStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing markClusterRemovedStmt: %w", cerr)
 		}
 	}
 	if q.markObjectUnseenStmt != nil {
@@ -698,6 +712,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing revokeInstallTokenStmt: %w", cerr)
 		}
 	}
+	if q.revokeTokensOfArchivedStmt != nil {
+		if cerr := q.revokeTokensOfArchivedStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing revokeTokensOfArchivedStmt: %w", cerr)
+		}
+	}
 	if q.revokedKeysStmt != nil {
 		if cerr := q.revokedKeysStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing revokedKeysStmt: %w", cerr)
@@ -781,6 +800,11 @@ func (q *Queries) Close() error {
 	if q.updateClusterStmt != nil {
 		if cerr := q.updateClusterStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing updateClusterStmt: %w", cerr)
+		}
+	}
+	if q.updateEnvironmentStmt != nil {
+		if cerr := q.updateEnvironmentStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing updateEnvironmentStmt: %w", cerr)
 		}
 	}
 	if q.updateRoleStmt != nil {
@@ -881,6 +905,7 @@ type Queries struct {
 	deleteSignInAttemptsStmt      *sql.Stmt
 	deleteSignInAttemptsAtStmt    *sql.Stmt
 	environmentStmt               *sql.Stmt
+	findingsOfAgentStmt           *sql.Stmt
 	findingsOfOnboardingStmt      *sql.Stmt
 	grantsStmt                    *sql.Stmt
 	insertAPITokenStmt            *sql.Stmt
@@ -899,9 +924,9 @@ type Queries struct {
 	insertUserStmt                *sql.Stmt
 	installTokenStmt              *sql.Stmt
 	installTokenByHashStmt        *sql.Stmt
-	installTokensOfClientStmt     *sql.Stmt
 	installTokensOfOnboardingStmt *sql.Stmt
 	lastEpochStmt                 *sql.Stmt
+	markClusterRemovedStmt        *sql.Stmt
 	markObjectUnseenStmt          *sql.Stmt
 	nextEpochStmt                 *sql.Stmt
 	objectHashesStmt              *sql.Stmt
@@ -927,6 +952,7 @@ type Queries struct {
 	revokeAPITokensOfUserStmt     *sql.Stmt
 	revokeAgentStmt               *sql.Stmt
 	revokeInstallTokenStmt        *sql.Stmt
+	revokeTokensOfArchivedStmt    *sql.Stmt
 	revokedKeysStmt               *sql.Stmt
 	roleStmt                      *sql.Stmt
 	roleByNameStmt                *sql.Stmt
@@ -944,6 +970,7 @@ type Queries struct {
 	trimFindingsStmt              *sql.Stmt
 	updateClientStmt              *sql.Stmt
 	updateClusterStmt             *sql.Stmt
+	updateEnvironmentStmt         *sql.Stmt
 	updateRoleStmt                *sql.Stmt
 	updateUserStmt                *sql.Stmt
 	useInstallTokenStmt           *sql.Stmt
@@ -985,6 +1012,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		deleteSignInAttemptsStmt:      q.deleteSignInAttemptsStmt,
 		deleteSignInAttemptsAtStmt:    q.deleteSignInAttemptsAtStmt,
 		environmentStmt:               q.environmentStmt,
+		findingsOfAgentStmt:           q.findingsOfAgentStmt,
 		findingsOfOnboardingStmt:      q.findingsOfOnboardingStmt,
 		grantsStmt:                    q.grantsStmt,
 		insertAPITokenStmt:            q.insertAPITokenStmt,
@@ -1003,9 +1031,9 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertUserStmt:                q.insertUserStmt,
 		installTokenStmt:              q.installTokenStmt,
 		installTokenByHashStmt:        q.installTokenByHashStmt,
-		installTokensOfClientStmt:     q.installTokensOfClientStmt,
 		installTokensOfOnboardingStmt: q.installTokensOfOnboardingStmt,
 		lastEpochStmt:                 q.lastEpochStmt,
+		markClusterRemovedStmt:        q.markClusterRemovedStmt,
 		markObjectUnseenStmt:          q.markObjectUnseenStmt,
 		nextEpochStmt:                 q.nextEpochStmt,
 		objectHashesStmt:              q.objectHashesStmt,
@@ -1031,6 +1059,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		revokeAPITokensOfUserStmt:     q.revokeAPITokensOfUserStmt,
 		revokeAgentStmt:               q.revokeAgentStmt,
 		revokeInstallTokenStmt:        q.revokeInstallTokenStmt,
+		revokeTokensOfArchivedStmt:    q.revokeTokensOfArchivedStmt,
 		revokedKeysStmt:               q.revokedKeysStmt,
 		roleStmt:                      q.roleStmt,
 		roleByNameStmt:                q.roleByNameStmt,
@@ -1048,6 +1077,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		trimFindingsStmt:              q.trimFindingsStmt,
 		updateClientStmt:              q.updateClientStmt,
 		updateClusterStmt:             q.updateClusterStmt,
+		updateEnvironmentStmt:         q.updateEnvironmentStmt,
 		updateRoleStmt:                q.updateRoleStmt,
 		updateUserStmt:                q.updateUserStmt,
 		useInstallTokenStmt:           q.useInstallTokenStmt,

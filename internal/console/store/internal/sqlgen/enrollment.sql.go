@@ -11,6 +11,30 @@ import (
 	"prxm.uz/proxima/internal/console/store/internal/dbtype"
 )
 
+const findingsOfAgent = `-- name: FindingsOfAgent :one
+SELECT token_id, agent_name, cluster_slug, version, received_at, items FROM findings WHERE token_id = $1 AND agent_name = $2 AND cluster_slug = $3
+`
+
+type FindingsOfAgentParams struct {
+	TokenID     string
+	AgentName   string
+	ClusterSlug string
+}
+
+func (q *Queries) FindingsOfAgent(ctx context.Context, arg FindingsOfAgentParams) (Finding, error) {
+	row := q.queryRow(ctx, q.findingsOfAgentStmt, findingsOfAgent, arg.TokenID, arg.AgentName, arg.ClusterSlug)
+	var i Finding
+	err := row.Scan(
+		&i.TokenID,
+		&i.AgentName,
+		&i.ClusterSlug,
+		&i.Version,
+		&i.ReceivedAt,
+		&i.Items,
+	)
+	return i, err
+}
+
 const findingsOfOnboarding = `-- name: FindingsOfOnboarding :many
 SELECT f.token_id, f.agent_name, f.cluster_slug, f.version, f.received_at, f.items FROM findings f
 JOIN install_tokens t ON t.id = f.token_id
@@ -191,69 +215,6 @@ func (q *Queries) InstallTokenByHash(ctx context.Context, hash []byte) (InstallT
 		&i.Others,
 	)
 	return i, err
-}
-
-const installTokensOfClient = `-- name: InstallTokensOfClient :many
-SELECT t.id, t.client_id, t.environment_id, t.onboarding_id, t.name, t.prefix, t.hash, t.agent_type, t.max_uses, t.uses, t.created_at, t.created_by, t.expires_at, t.revoked_at, t.is_first, t.succeeded_at, t.refused_at, t.refused_code, t.refused_agent_name, t.refused_agent_type, t.refused_cluster_slug, t.refused_version, t.refused_remote_addr,
-    (SELECT COUNT(*) FROM agents a WHERE a.enrolled_by = t.id AND a.agent_type = 'collector') AS collectors,
-    (SELECT COUNT(*) FROM agents a WHERE a.enrolled_by = t.id AND a.agent_type <> 'collector') AS others
-FROM install_tokens t WHERE t.client_id = $1
-ORDER BY t.created_at DESC, t.id
-`
-
-type InstallTokensOfClientRow struct {
-	InstallToken InstallToken
-	Collectors   int64
-	Others       int64
-}
-
-func (q *Queries) InstallTokensOfClient(ctx context.Context, clientID string) ([]InstallTokensOfClientRow, error) {
-	rows, err := q.query(ctx, q.installTokensOfClientStmt, installTokensOfClient, clientID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []InstallTokensOfClientRow
-	for rows.Next() {
-		var i InstallTokensOfClientRow
-		if err := rows.Scan(
-			&i.InstallToken.ID,
-			&i.InstallToken.ClientID,
-			&i.InstallToken.EnvironmentID,
-			&i.InstallToken.OnboardingID,
-			&i.InstallToken.Name,
-			&i.InstallToken.Prefix,
-			&i.InstallToken.Hash,
-			&i.InstallToken.AgentType,
-			&i.InstallToken.MaxUses,
-			&i.InstallToken.Uses,
-			&i.InstallToken.CreatedAt,
-			&i.InstallToken.CreatedBy,
-			&i.InstallToken.ExpiresAt,
-			&i.InstallToken.RevokedAt,
-			&i.InstallToken.IsFirst,
-			&i.InstallToken.SucceededAt,
-			&i.InstallToken.RefusedAt,
-			&i.InstallToken.RefusedCode,
-			&i.InstallToken.RefusedAgentName,
-			&i.InstallToken.RefusedAgentType,
-			&i.InstallToken.RefusedClusterSlug,
-			&i.InstallToken.RefusedVersion,
-			&i.InstallToken.RefusedRemoteAddr,
-			&i.Collectors,
-			&i.Others,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const installTokensOfOnboarding = `-- name: InstallTokensOfOnboarding :many

@@ -25,7 +25,8 @@ func (q *Queries) AgentKey(ctx context.Context, id string) (string, error) {
 const bindAgent = `-- name: BindAgent :execrows
 UPDATE agents
 SET public_key = $2, enrolled_by = $3, enrolled_at = $4, version = $5, capability = $6, template = $7,
-    credential_issued_at = $8, credential_expires_at = $9, revoked_at = $10, released_at = $11
+    credential_issued_at = $8, credential_expires_at = $9, revoked_at = $10, released_at = $11,
+    cluster_removed_at = NULL
 WHERE id = $1
 `
 
@@ -142,6 +143,22 @@ func (q *Queries) InsertAgent(ctx context.Context, arg InsertAgentParams) (int64
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const markClusterRemoved = `-- name: MarkClusterRemoved :exec
+UPDATE agents SET cluster_removed_at = $1
+WHERE environment_id = $2 AND cluster_slug = $3 AND cluster_slug <> ''
+`
+
+type MarkClusterRemovedParams struct {
+	ClusterRemovedAt dbtype.Time
+	EnvironmentID    string
+	ClusterSlug      string
+}
+
+func (q *Queries) MarkClusterRemoved(ctx context.Context, arg MarkClusterRemovedParams) error {
+	_, err := q.exec(ctx, q.markClusterRemovedStmt, markClusterRemoved, arg.ClusterRemovedAt, arg.EnvironmentID, arg.ClusterSlug)
+	return err
 }
 
 const putRevokedKey = `-- name: PutRevokedKey :exec
@@ -344,16 +361,17 @@ func (q *Queries) RevokedKeys(ctx context.Context, revokedAt dbtype.Time) ([]Rev
 }
 
 const suspendAgent = `-- name: SuspendAgent :execrows
-UPDATE agents SET suspended_at = $1 WHERE id = $2
+UPDATE agents SET suspended_at = $1, suspended_why = $2 WHERE id = $3
 `
 
 type SuspendAgentParams struct {
-	SuspendedAt dbtype.Time
-	ID          string
+	SuspendedAt  dbtype.Time
+	SuspendedWhy string
+	ID           string
 }
 
 func (q *Queries) SuspendAgent(ctx context.Context, arg SuspendAgentParams) (int64, error) {
-	result, err := q.exec(ctx, q.suspendAgentStmt, suspendAgent, arg.SuspendedAt, arg.ID)
+	result, err := q.exec(ctx, q.suspendAgentStmt, suspendAgent, arg.SuspendedAt, arg.SuspendedWhy, arg.ID)
 	if err != nil {
 		return 0, err
 	}

@@ -140,6 +140,26 @@ func (q *Queries) PutOnboardingStatus(ctx context.Context, arg PutOnboardingStat
 	return result.RowsAffected()
 }
 
+const revokeTokensOfArchived = `-- name: RevokeTokensOfArchived :exec
+UPDATE install_tokens SET revoked_at = $1
+WHERE revoked_at IS NULL AND onboarding_id IN (
+    SELECT o.id FROM onboardings o
+    WHERE o.environment_id = $2 AND o.slug = $3 AND o.archived_at = $1
+)
+`
+
+type RevokeTokensOfArchivedParams struct {
+	RevokedAt     dbtype.Time
+	EnvironmentID string
+	Slug          string
+}
+
+// Those of the attempt that is archived with its cluster.
+func (q *Queries) RevokeTokensOfArchived(ctx context.Context, arg RevokeTokensOfArchivedParams) error {
+	_, err := q.exec(ctx, q.revokeTokensOfArchivedStmt, revokeTokensOfArchived, arg.RevokedAt, arg.EnvironmentID, arg.Slug)
+	return err
+}
+
 const setOnboardingAbandoned = `-- name: SetOnboardingAbandoned :execrows
 UPDATE onboardings SET abandoned_at = $2 WHERE id = $1
 `

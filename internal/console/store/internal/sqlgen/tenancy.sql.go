@@ -503,6 +503,24 @@ func (q *Queries) UpdateClient(ctx context.Context, arg UpdateClientParams) (int
 	return result.RowsAffected()
 }
 
+const updateEnvironment = `-- name: UpdateEnvironment :execrows
+UPDATE environments SET name = $2, name_folded = $3 WHERE id = $1
+`
+
+type UpdateEnvironmentParams struct {
+	ID         string
+	Name       string
+	NameFolded string
+}
+
+func (q *Queries) UpdateEnvironment(ctx context.Context, arg UpdateEnvironmentParams) (int64, error) {
+	result, err := q.exec(ctx, q.updateEnvironmentStmt, updateEnvironment, arg.ID, arg.Name, arg.NameFolded)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const updateRole = `-- name: UpdateRole :execrows
 UPDATE roles SET name = $2, name_folded = $3 WHERE id = $1
 `
