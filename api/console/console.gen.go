@@ -164,6 +164,27 @@ func (e Section) Valid() bool {
 	}
 }
 
+// Defines values for SettingSource.
+const (
+	SettingSourceDefault     SettingSource = "default"
+	SettingSourceEnvironment SettingSource = "environment"
+	SettingSourceFlag        SettingSource = "flag"
+)
+
+// Valid indicates whether the value is a known member of the SettingSource enum.
+func (e SettingSource) Valid() bool {
+	switch e {
+	case SettingSourceDefault:
+		return true
+	case SettingSourceEnvironment:
+		return true
+	case SettingSourceFlag:
+		return true
+	default:
+		return false
+	}
+}
+
 // APIToken defines model for APIToken.
 type APIToken struct {
 	CreatedAt  time.Time  `json:"createdAt"`
@@ -647,6 +668,29 @@ type OnboardingStatus struct {
 	Onboarding Onboarding `json:"onboarding"`
 }
 
+// Part defines model for Part.
+type Part struct {
+	Evidence []Evidence `json:"evidence"`
+
+	// ID Stable: database, writes, schema, clock, nats, stream, ingest, disk, certificate, sync.
+	ID         string    `json:"id"`
+	MeasuredAt time.Time `json:"measuredAt"`
+
+	// Next The next step; always with failed and warning.
+	Next     *string   `json:"next,omitempty"`
+	Sentence string    `json:"sentence"`
+	State    GateState `json:"state"`
+	Title    string    `json:"title"`
+}
+
+// PartVersion defines model for PartVersion.
+type PartVersion struct {
+	Name string `json:"name"`
+
+	// Version Absent where it could not be read.
+	Version *string `json:"version,omitempty"`
+}
+
 // PasswordChange defines model for PasswordChange.
 type PasswordChange struct {
 	CurrentPassword string `json:"currentPassword"`
@@ -732,6 +776,31 @@ type Session struct {
 	Name        string              `json:"name"`
 	Permissions []GrantedPermission `json:"permissions"`
 	UserID      string              `json:"userID"`
+}
+
+// Setting defines model for Setting.
+type Setting struct {
+	Flag   string        `json:"flag"`
+	Group  string        `json:"group"`
+	Secret bool          `json:"secret"`
+	Source SettingSource `json:"source"`
+
+	// Value As text; of a secret: set, or not set.
+	Value string `json:"value"`
+
+	// Variable The environment variable; absent where only the flag sets it.
+	Variable *string `json:"variable,omitempty"`
+}
+
+// SettingSource defines model for Setting.Source.
+type SettingSource string
+
+// Settings defines model for Settings.
+type Settings struct {
+	MeasuredAt time.Time     `json:"measuredAt"`
+	Parts      []Part        `json:"parts"`
+	Settings   []Setting     `json:"settings"`
+	Versions   []PartVersion `json:"versions"`
 }
 
 // StatusSummary defines model for StatusSummary.
@@ -1103,6 +1172,9 @@ type ServerInterface interface {
 	// ChangePassword Change the caller's password
 	// (PUT /api/v1/session/password)
 	ChangePassword(w http.ResponseWriter, r *http.Request)
+	// GetSettings Measure what Console stands on, and show the configuration in effect
+	// (GET /api/v1/settings)
+	GetSettings(w http.ResponseWriter, r *http.Request)
 	// ListUsers List users
 	// (GET /api/v1/users)
 	ListUsers(w http.ResponseWriter, r *http.Request)
@@ -2390,6 +2462,20 @@ func (siw *ServerInterfaceWrapper) ChangePassword(w http.ResponseWriter, r *http
 	handler.ServeHTTP(w, r)
 }
 
+// GetSettings operation middleware
+func (siw *ServerInterfaceWrapper) GetSettings(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetSettings(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListUsers operation middleware
 func (siw *ServerInterfaceWrapper) ListUsers(w http.ResponseWriter, r *http.Request) {
 
@@ -2736,6 +2822,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/users/{userID}/api-tokens/{apiTokenID}", wrapper.RevokeUserAPIToken)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/users/{userID}/assignments", wrapper.AssignRole)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/users/{userID}/assignments/{assignmentID}", wrapper.UnassignRole)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/settings", wrapper.GetSettings)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/roles", wrapper.ListRoles)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/roles", wrapper.CreateRole)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/roles/{roleID}", wrapper.DeleteRole)
@@ -4299,6 +4386,44 @@ func (response ChangePassworddefaultApplicationProblemPlusJSONResponse) VisitCha
 	return err
 }
 
+type GetSettingsRequestObject struct {
+}
+
+type GetSettingsResponseObject interface {
+	VisitGetSettingsResponse(w http.ResponseWriter) error
+}
+
+type GetSettings200JSONResponse Settings
+
+func (response GetSettings200JSONResponse) VisitGetSettingsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSettingsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetSettingsdefaultApplicationProblemPlusJSONResponse) VisitGetSettingsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListUsersRequestObject struct {
 }
 
@@ -4724,6 +4849,9 @@ type StrictServerInterface interface {
 	// ChangePassword Change the caller's password
 	// (PUT /api/v1/session/password)
 	ChangePassword(ctx context.Context, request ChangePasswordRequestObject) (ChangePasswordResponseObject, error)
+	// GetSettings Measure what Console stands on, and show the configuration in effect
+	// (GET /api/v1/settings)
+	GetSettings(ctx context.Context, request GetSettingsRequestObject) (GetSettingsResponseObject, error)
 	// ListUsers List users
 	// (GET /api/v1/users)
 	ListUsers(ctx context.Context, request ListUsersRequestObject) (ListUsersResponseObject, error)
@@ -5909,6 +6037,30 @@ func (sh *strictHandler) ChangePassword(w http.ResponseWriter, r *http.Request) 
 	}
 }
 
+// GetSettings operation middleware
+func (sh *strictHandler) GetSettings(w http.ResponseWriter, r *http.Request) {
+	var request GetSettingsRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSettings(ctx, request.(GetSettingsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSettings")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetSettingsResponseObject); ok {
+		if err := validResponse.VisitGetSettingsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListUsers operation middleware
 func (sh *strictHandler) ListUsers(w http.ResponseWriter, r *http.Request) {
 	var request ListUsersRequestObject
@@ -6141,131 +6293,137 @@ func (sh *strictHandler) UnassignRole(w http.ResponseWriter, r *http.Request, us
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7D1rbxw3kn+FmFsg+2hpZMfObeQPC0Xx5rSbxIZlI4cLfAbVXTPDVQ/ZIdkazwkC7tfcD7tfcuCz2T3s",
-	"12h6bN8Dt4g1zW6SVcV6V/F+lrJ1wShQKWbn97MCc7wGCVz/hZdA5dX3r9WP6m9CZ+ezAsvVLJlRvIbZ",
-	"uRsyS2YcfisJh2x2LnkJyUykK1hj9doaf/wR6FKuZuffPEtma0Ldn08S9TkJXH3433/FJ/9xdvLth5P3",
-	"f/rdLJnJbaFmEJITupw9PCRmsrfbAvyKMhApJ4UkTH3hFc23SA8SiC2QXBGB1FdOZ4lZ+28l8G21eD1D",
-	"uNLfcVjMzmf/NK+gMjdPxfzCTW6WUpC37BZoD3T8qCMBSAiypOt+rAXjjrOyNCe9q3JjjrmiLkribFPR",
-	"kRneRknm6axjodGl/bFtaaWQwPugZQcdC1x6uuu8XI44ffatdrD5j7bC7uvYaoDeEc4GUHpt4HEgFUw5",
-	"mLqCd9pgFQw5FJ3dEprVgdeYUw0Yh5icrIns/KYeUftoBgtc5nJ2/uTsLFFTkHW5np0/138Rav564mcj",
-	"VMISuJ5OfVMUOIXOKf2otr08fR7dDGVZz4dZNvabbLEQ0A0hMyQOohBAT87M/wVQOotCidEbhnlG6LL7",
-	"sITjjnNWfms5Ia8xl+ZwAFKLazsUv7VC/+wsNh9nOXTDwIw4zu4FpGq/XcuxQzrX06W1XNv39XSMt3Gk",
-	"C5SyvFzTFwijHLAiAbTaFiugSJacCo0IxjPgCHNW0qwNIWqONpx8/bQGnpO/KAC18SYhsew+fHpE21xP",
-	"4viX/TqbPKbCpie7rm01Iir0KIEINcJCb7wVATtQ6SKPKyokzvO3fhl6VSVdEErECrJOUS8lrAupaANL",
-	"hDkgCkSugKOCszvIEGUc4RtMM0bdXzxdkTtopZ5q4jj3W+BcgIfjDWM5YEPbpejTl8yIY6BV8RkQBaMC",
-	"tBn1mrObHPS6UkalEuDKuCqKnKRYQXRemBF/+odQ4L0fiDz3XT1j8zzbT77QJzdlGSBDOTc5JPq3DCQm",
-	"ueau5njf4bwEhGlmXik5nJqTaKZTq7l4faVJRa8/y4iaDeevOSuAS6J2azFUBD/dz1IOWEJ2ofe9YHyN",
-	"5ex8lmEJJ5KsYReEyQw+FoSDGPMKydTYnZ9zLOQ7MW52QzKRjxUcFuRj9BGHO3Y7ZpqHkBR/Vcu3E/tp",
-	"kgBy7/377OYfkEo1pUPHFS1KORInFsBX9Hu8FRGBcCOASrQGTAWiDIFh+V73+Pqbb7qVswqITa5cP1bd",
-	"QNHf6Nr6j0SM3TmRsK7/o9PsdyT/4FeBOcfbXfzpr3Wt9ScFnGzkap0LYdQ63Qt1nF6v2IYiRlMtPLoB",
-	"bz5R+TniG0tTKORVBlQSuR25sdKcV2yYT4GXgMRK2UREns7OaZnnTab2VimDsEELQpfAC060JdRUuceQ",
-	"l1pDdGNLx6RHMDnnvYgxB2vovoG1koyGR9Q3dyW9tYw2WCBuhirg0Bdoo0Qskagob3IlH4Xi5hlnRQEZ",
-	"KqkkuXoKlLM8FwhT2CgUD2N2oREeXTsHjWGcvxzPlKuXr4QoR8oAvZ393vluG91L3R0QG7EgVGm/EZao",
-	"yE9AvjhJV5DeGq1HoYQJCRlSYiZBmxVwQBgJQpc5GG+IQhUWt5ChBTOekCF8569mHbtsJ5mtAHN5A1ge",
-	"QDp2SToBNIUxczjqzBwtNZUSkZdLxLSOKFeYIiIFUjyppMqy2KxIugqpPHthoUzvgErGt/pkWLI/ja2A",
-	"Qw54pLDnUDAuIbve0rQPK2/CsfsIfWOCRiEuSlEAzSB7p85znP4MQWnRvMAcrRkHA0n1//pZxkC8UEBc",
-	"gtSSuzqBllEojjKcO/hV/bLa7q7pF3sIMpIp2lcY1ThSpwH5V6OoUsZDriyOChaB8mB+GeyRT2Z3wAUx",
-	"2vMAPStwNTc9hDYoYDWxgAdVcwSLb5Ue0ysmWkZF2INkEucxqEYVFje+dSNvLSaAKk3v11mq4JFKxmfJ",
-	"7PbP4oSyDE7WjBLz04qJUFmt8H3hYw6HFKz9DL2F8Vk/T9ujn+N8MUZLlcfIvReFZRVy2UNbD2EQVdQX",
-	"jGs9arNiubL3qGA5nMYlZANiQ77ngx/D4dgAlR0XA83lCuc50CWMBUr43uMtyMaCq6+H34qu3wR/JreJ",
-	"x4nwDvOyw6pMZh9PluzE+kzeAsVU2v35ne5DwJMag2ZZk3PcCg57GoKXRtMeawEu25mbfvZzmw7XY5KQ",
-	"zncdmxdxAZ0yushJKns9jNY6vHTj9bulzTfAef5qMTv/tQfwZvzD+6ZF+MpECLS2USmJRmcUSEjGITMs",
-	"7AXChrF5HYhrjxijcKqWZJXKiF1mP0vAOjo36k3KJNIOPKPc+PNLqPzm2SzmDbETjDnv9pU3gK1bsKl7",
-	"bavdm1jJWitflMlzxPIMeIKgYOnqA14BzhDjRvf+EERlD2R09QnhYEQrxS0IF1Ip1jHz+CLEnrIcPLYb",
-	"iB6u2R7SjLolNBvOSP5OaGa97bvqm0JnBYXH+isxl/n2WsMnAtQ4HAlF6r3z6qwgDkLpBHnONiJBVjeg",
-	"8DE8dhyKHKcgEJEJyomQAq1YniGM1uSjLDm4gJ4mWLlhp8hidbMiuTpTVB3JgCq9gz+ZKW1bwaLFVmV3",
-	"JDOMddeAafNrWAdUHSTvrr4P4446aoxuyxs4EVshYR09M3vbHgEP3jVEmmfGbsVL8VJ/zVBejV9X3KxD",
-	"CB1BWhphN6mFcllJkhGu7zuX7hZ3Wmuktz1nWdujgmUtTwTwO9L6yQ3jtznD8ZebKpCevrbM8AN2EcGM",
-	"idttFHreNbBf8GAU4xzt/vvHJiIHfr54e41KARz97Ze3L9S/chACbYhcsVKac3sLWyRA+06xRBTugKMc",
-	"Fuap1ph6HRKNScv1DXDHFwrgayLUgUfuldNZ0oc5tZtgjgAgfebFSy2R38BvJYw+sji04Af7UlJc4BuS",
-	"W59+d5SnZoQF2v3zJ097tHvvef551zaIpW/seKrrSHq5LuRW260rJqRNRDutBwgiOUvROFUkkBCGfy9O",
-	"/s1EgN//vvr36YeT938MHv3hL79r9ZGmf4dth4PvK2FIXFGy2kEw9zs1w9OTf35///z5Q3QCQZYUK3G7",
-	"O8F3WMA3z9DvOd6gd29+/IOXdPrEuPcQuwMj4AvO1Aj4KM/Vvz+SNT4x+uHJkwR5zCfIk1mCAhzpWLKC",
-	"boIApyukfYHoZosworDJCYUGep48/XMvzQSytjNc3y2Iq3PhxWnl3AvIP8RXUnMJVGDuOrMmC+CABt+Q",
-	"KNOASE6v8K5GHky/p+0PpLi8iCSBvfzJUejlBbqBFbG5CVoI4CzjIAQIG3Qh2ubThpkJIKTGuEviE757",
-	"86OIWXs2y4ktUMFhARxsuNTrPLtyo6HdcBDlOqZuv+Ul2MWqXQi8BqROnjO50A0sGDcpGNp7T9T/rP2M",
-	"bnB6G9ONY5QdKJdRH/euauk8Q7WEXLeTGuUE4ItTfpWmesgA6qdwlwUQ7Pec1fd+IB/ZN18fyEUWLG1y",
-	"zT8kgf2dZS+VSUfT0cxTxjwlVWRqDViUvOG26aSjHN9A3pLyY6KBkVQLTLSk8xqnkYVM+vnV0103fWDx",
-	"6nSsfkI1q3PDY4D8K4E8e8k5G+t4NBlicYubKRWQ7278b9evfkb2KWIc+YIin8bbvR334cTNHt+RiY3v",
-	"QxkD0xZWkN6O1TGSWWrVrpqX++mzyMg1CIGX8cE9kwiJZSnCkBy7VVYg5lSNSGYLTHKTQXlLGm6A1liH",
-	"2q7/dLW8DuiLo1okdc2mT6UPkzjGZlus8ccr88qzs13hPsxY+BRaq99zDGc/WLt2DKJM4ngP4NSHL2yK",
-	"eTKDgGcPExXuhYge1Sa/tTHe5mih0s0fPTcwZD+Va5bIfHBozSzLvZRUidhuTQF42lB04WE+Rm9i6zWm",
-	"MX2TIV5SRCjCSKwgz6PKMFssYoz8wiYLa76t1GGdguZT9dZ4i/SbLa6Uj7IfbnpUGyiuHbYckyuwEJqr",
-	"bTCRhtHd5Cy9tb81mF8sA+EHjqmE7LX33xw3EaGozdsjBquxMQDtBNWOFVE0MRoAOkYRFyPHl9GTH0nd",
-	"rK/HTxSFmCl0uKzOyqhEA6sN7ObTCpu15lI3tWGnzppRggTCcWfjGuSKZSF9rzElC2hJnnEHqr6AvzKO",
-	"MHr96vrqXzsOuD0bdWHYY8U2gG1Xa9eReH3Bf7oD5PsUDOyrJBzWgLSvfNfiqiNZ4BEWjKLNiqG1zvHW",
-	"Ocz7BUoPVvewxh/fCYj4OM5sVn9JdSlmLT0vkr6/KzDCKsGpiyQGiu1IHVMyE2WaAmTxfGttE/qsSR2S",
-	"9H6YDZEri8KBHEvAkOhNX+qhL/twuLNfDqk3JBEHnL7Tt48zYr8j2JNc9sYCw8drQlo67agDuqL/wkou",
-	"asVgylRqBG8LJBn69gxleCtMCpupnCsIpZCph82MxRfo6TOTFbEhAmolLk+ffHPWV+NSO2SuirlZortv",
-	"oUzvyavv/ifi8/aIcNV5UaD6kx8rrmuEvhjSYxWrU7T4Qp0Z+FjkJCUSpStGUmjxSnaS5OROqJr0mTQG",
-	"Hc60V4kPaQjKUds6XKlPbRl9G91Rz3NyV2VKZoZzZR/KYuaZflSxqVJhxsHsFgoZtwF1z4KoQKxcLhG5",
-	"hEcJpVbqUYdLfaw9XUutD6WszI0/8AaQGu/z03wwY4NFP+5sgwYNjS4afaX/dZBDF3/ZlNLuzNs8dQfM",
-	"k9rvALslRIHk2etYWemKnMeQEE5TEOJ7RkeV2LgK6lF67GPSQB+pNu8mNRJR5HjbOuFhYo0tOrFPVhsL",
-	"dqUfXiqjZxwodC6fd9d29mnQo67L9RrzbUfa2kiNsjWHLERDX1irOhf7KJINhDeTPHocp33k0IBHc//h",
-	"5N1bm1whCbjL/kGx6iNvIGU8G61rBM7CAWqGc5c8JDtKyq49XOSYUKNxJ7qU1yggLxAt89zKNZ3jqcNw",
-	"WlE61Y7TPMc3OTRkSHhoq5l/ZrH8LCVaKTNTB19/gUDnBJmp7czxhAAmYZR/JNTFxyE+yA7YjfnJ8Spg",
-	"g3SCZYXx+xr2IiBNPGF0U13FzEZFEpSk69vWW47TWx97GyvhXC+0KGU65xxzDVTycum7qQQsI6myM3x1",
-	"gPqN6RRCX5Xa5t3x0mXwVvcjoi6UV8AL1+O0jSh2X2MhNoxnlyu8Rw1WybludGa+sQeHp7AZ+vbT3jhm",
-	"YzX1r0c3X/VmGcVFswgbutYBkyhppNF8PF09qx6JNpLqCMED57Y4Z2CE02cBxGJtiiF0Bc7KluTlthBZ",
-	"VcHbY3yaaGYYNCtNOnsWl9i6hcLohGWTDRrlDoQjrmWpbo+zHVyg31p/az0vcVZkFRIfVdMJIuYFX7cU",
-	"dknqZnWRqi2XDz+knirRVruWAi39Dmgt89ku9CuBrABx/jXfAcqa+nGPModFKXDebhpzg1u00daxtowX",
-	"pdC9ozZRYAxTksNOmVb9DfadOOKIUxuFzX6JDo9JjK4lCR8q+/fVnWnNpdN4udpYLYvXd36yTSuyzy9r",
-	"tz8Xt5opjs16p4dObEZYdQUd098AmxCQ62IhtjTV+mXDACq57vL1k6gpNO2lguBytWJ5LVoDGVUb5vMl",
-	"eqduJhO6lIZg2iTcThTGtr3FiJNyU5JcXtG4Sjy6b4mPnD8m4BlWS7vl1b/dtvdjJX6277RxwGKBQZvg",
-	"9NzoV/avJz0wcb3JBgBhcmNaU9n+ZrTrihn4rw9RWVXB+Br2STCBdZuyN5rcO3OcdvJgIlqMbZfYn4fh",
-	"2iqaxSdDyaTu8BrJMGzeT1QjtQlA0WfLer+ZsE5WJxfFk8pk21suEyle1mdTkvo91PtmNlXANAblSJX4",
-	"DhPreNnJK1HjvS1MhEtU1s2FwixmLRGlmhxtQeq2Q3IFFK10FTpS4G6p580YhTjDz0a6ZvUkw2m/JZrA",
-	"NjSWBffLiinRLqp6ZyGh6I/LVMC1W3UzuPXGsPhOjO8NkUpy1wLIqsn/iKZCVZOeCJD26ePZytIeX57R",
-	"4DgWFvVkiRAIbTDfq32m21ctEbiuzw4sNnwywElSHMpD0uTSXb4RBZvJJbkm+v0luXr9NZbp6oAH51Pg",
-	"qLEx0xy85ERurxWgrNwDzKO5uhRdvL4yxvip65ysN2Ve8J9fSVn0O/N1W4jAvh/0SVFpPDuJxGRJITsh",
-	"FN1wthHAXyirky5dR5WUrQEtOFsjTE1zQMbJklDrUdAuAN8xOmXslkDV1tkatB/c/BUlFURZiro5MqEL",
-	"trsy26FA38KwxnRr21wJ246QUd9IK/EJSxgVWK4QoZIh9Yrtu3KqfQop2GJPu7aLAqcrOHl6ejZLZiXP",
-	"LbjE+Xy+2WxOsX58yvhybt8V8x+vLl/+fP1Sv1O512avzS7RpVlPYOeez+6eaAFWAMUFmZ3Pvj49O/3a",
-	"VA2vNNnMcUHmd0/Uf06kd/YsIdZmxQZRcCoFwsKZtsANBKokcP3jVwJxloMwJfES2WdKFijAaPcBN86T",
-	"JOhSalK6EOOICO8xQlcSsVLm5A6EhrI5TJZSAjMb+Cm6qJ4b1xNFOFsrK1VyLBlHAqRItEcDowz0YddG",
-	"a2LnQ3AH3DZWr2dxKkwqRqGHX2Wz85liga67rpg1ens/PTvr6Os9rp93radxpKn3975ZkUvZin/PLzDo",
-	"EJ7MhFO19Yb0jj3TEA4GKc5zc7rxUijO647V+2T28STMYPdPdDWYERJ1uF1qMez7EhuODkJ+x7LtwWFm",
-	"ZPhDXXBIXsLDDsKeHHxym/UVQdlPNhAp6/FRRfgu/oSp2ABHOD8QdnUaIA4kgu/ltw9yH5II+5jfVxdb",
-	"PRgmkoOxkeok8EYftoAEwvvFWpp+VUPmzUu2Ht7vIPPZLg871DExi6+D8hHHJICklTMBF97lOJd2zIT8",
-	"JmibNzW3Sf1uHMQkUEzTbQRiduy5TqNTT0XKCnNzkJB97ObSXcQ1BbMJ2x8emdW43oPT4ekiU8LSX2Q2",
-	"HE8bTnQGQYUoqzXFaH5+77KVHlrJ/weQHo3jGEb9lrkIuzj7ghDyBvCeGNk5OanvXFk4W6kO8ndFFh6e",
-	"x0P9Mzh8XxaudUD4UOfPrbfr+M1tWPSknoTSKpCqDBTxWApJel9o3kA06VFuJAFOLQvdvUkJorDRfRUJ",
-	"FyHKA4TsYn3FxHjZaJIFX4WJQp/jEW8mmh75mEeSKyO08DbI2ICPRGj93jQfsvl2mlIOKfyHLcw9O6q1",
-	"YSbVBriBie4Oqj06Nzi9RZIhMpK2d/kZZ5s+ZhZk8XXr1S/DgZ+xftFs2HMMf0AIRGXqHEb5GKK2v6xd",
-	"bvo58qad3k5HNgBqTZUmtgIoql82O70uYv3Nu+7J3QMcpj8fQRPZuc13wDvNWx0HvBLcmztgdHiJ7KRc",
-	"aKdkc2o2VE8sbFWRLJ0MFyFNJtQI8xK5qtUiGz+2E562qN/40bDX4M61S7qWP/70GVqxkosEPX2u62V3",
-	"3cmG4V3VE/I/R463W0F+ZJYXKaz9vFysNWJ9DHXuKjhN02x+H5Jnp9P1wlQjPkLb370v+rieV7uDQKt8",
-	"gSiTK0KXCHKhSzMkK1NzT+yBVcseyM+DCqo271WjemoS8B+cx/tar4k9WuqcuoNjYWmDixjpCwRW+uoK",
-	"H7VoHq59rOPxWK5qHtqQvFMU9ZmjeWe9EyL6J5seVh3gaRDYF0Kxg8Zi5rfBilh1pfq0Ol4yUCd4hFo7",
-	"rbO8unNi+lCTx7qjOP/TSHdahOCU0WKrSRpCuNVLtFsuE1TK+F5DqF5hUEXkbe2iAJohvJDAN5hnkftf",
-	"5cq3kjYXwKILrfYI9OzsW/eZDzgnd2AvXMHIXxrSnI0IZC4A1bfAuOUT08Z2g4ms0jk2WKDfSgKm98y3",
-	"Z0hAymhmromx2RZqfz+8fIv++z//a+6KfCTkuXAtr3VeyZLF9GVzZ667TWS8qmyx9WkiyGrp2o1iwKoT",
-	"Ukx1l7YdvHZjcS4k3o6h2xZ9JumIq00FxoMzi6OE1hw09ucUbZIpZBRzrC/KPiHBTdlxb1jjRu2DoGmC",
-	"pJv6Ko8ejZucPswGTcVbeN24ZnEYcdA1QfvQz2ALpE5AvKp6bTvarjD2cz7abo0Tou4t6GYTVpY6YWOd",
-	"2YYLp2wNyoCsjEoibJ5hdgRc3gtTffTQHW7VmcDi0egcoMOa5Qwe/yVqx76qa/jaR7lvbwnNhi+GZXAM",
-	"g6/q+TW1zs0oIEtGtaOmVd+qCcXhpKzRc9vlqLl/x5ToTxUPCm/lOrIIbFwvdHj02toDzXDqxQK/vldE",
-	"W+H/pbM4jA4bYNnotCcklhVZi/dEMDs3L8/vbavqh3n97qK2NAcKm8vwqpqR+abLI7jVay0Fjq06Bdc6",
-	"TUgz7xupTbCprm2q8Kg5xTiyMWMj5FJrttCZHxq0DZgOzH6So0H5Qtxa5bRq6CCZLr0ZCFvTXCEG3PA2",
-	"jThsXzMh3bUgE/Hb5q0jg07O4W374YxRwUSTvQOfkYwC8sWJ65/+WFZZpWvM72ut7x5s45D2XM/HZFzU",
-	"pvoc0y7OvrS0C5f/ecjMi6bOtMgB5LzqhNRqelws90qO8h3DJ7AkHu3dToYaTtd5ufzSszY0Ao+Ty7ps",
-	"lHVoImuT3EMc7SGVVupfl6s9dHPr8TUnd9DRyPu0/WVsQbuq+jH4Xs/l7IdHa5HHcjibZVvPh07MjOtY",
-	"PVga7VaeBlAHPhDTO5RHA7rXzo2fhjmHHLCAAQ7lN2bk3h7l/1U40qAwCQjuVtXgfJjcrlypbcTEYvQh",
-	"eNyZGYJLxYO6MKhrKP//hOlIog5S9pmQk6GKKZo4qeavmUQNqSRuRSB89J3a5t5iG0E1F5ToKKAWYFW8",
-	"9vnZ11aQscUiJxR88+Qblm2REpk6N9KMoewDhyLfBjcLmyl9sx6b/rYhckUoeu4CtJFQq97fZbC9/8ME",
-	"9xM2xb+MahQYmC5ApiuE0YKDWIWEaFpGaOo0PWhRcNX/weiyniY9v5eDa7AflW8qP4ci7MmSLXULi06D",
-	"6I0eMWVczPXMm1pf53Yn/XalHhmpJHWlvd31HG9Mk5JJ/Ke+yeKR05FNz8GpC7C5gdxQBA0rvtZj5/fq",
-	"Pz3cwlgQFn3juIT5+ic0ewzwjBpnZeWK5Zk4DDiTme0SFvOmHQhgn/y0nH0xp+UN6GRh05jP+M4yFDSd",
-	"NN7WSU5T0OqqzSC+9t2oJgPwtW8sMhmMf1kxRITt34UINR2VXHLFVl8CnLG926DY3+Zh4zR7xur7eUkz",
-	"YTs22XfqjVjQTWm7UlF7/LG4Fadhf6MlQ4yiDeO3hC4TJAhNARWcLTleC80mdB+v80CL9i2m1DZX+A5Q",
-	"DvgWskRr4BoU3Bsla4QF2tgrWBsSUWeWBHcSTHHOG5c4fKLoiKccs4wARV8JD8+96aUUfRnf74RJ/J3s",
-	"0PmWiFMraqWopzC3cy49cm9FTbdfnIYkq9aaR1bUTEvJqRW1UtQy//oQNEy06LHze9NUubNDjkXcOI3D",
-	"fPcI1vnUKLAJvGo/JoNeu7x1L0LT8bWWyfeow+OCqM1GiRQ2lYjY7TSIgGYNmRVIDPNgp69YqZtjahdO",
-	"mRFlrm2QwFsloDa6ReUpukA8nOWG69CyvlfL9qLUjRd2xZBRVA9ENtNwC9PI9ciK6vSkqtTTpCIOMIUR",
-	"/i9DxrpcQoBLOo4Iyyk4TLwnaFywhj0wP1O284k7aDpMthWt782GhuCvoyljQ5teLEB3P0ZY6hv6bKNU",
-	"xXFisVDjggsp4HEEkHyZfR+PIvHnjabtLVUietBePodjsPKqifyn6coa9LCfUAnUs3ifE3PaiJLzyCD8",
-	"0H6HdlKZ31d/9Dj43lF8IOoZcI6DRX2Kk/xWh3AMhkx/8eFnuB8xzXRA15391/cKNN5JZPMCgd85IJtO",
-	"4HMNDLuQ6M2AtihQGdCuTlK7XbQvAjfTaU+rnuhVOqFaif2x6tfsf3K7D38yEj74hYXXl/pffQp/8JsJ",
-	"bz28f/ifAAAA//8=",
+	"7H3rchw3utiroCZb5b00OZQsOWvqxxZNyw53bUslUnEqLkUFdn8zg2UP0AbQHE1YrMrT5MHyJClcG92D",
+	"vg2nR3JyTp0ti9PoBvDdb/jwMEvZumAUqBSz84dZgTlegwSu/8JLoPLq+7fqR/U3obPzWYHlapbMKF7D",
+	"7NwNmSUzDr+XhEM2O5e8hGQm0hWssXptjT/9BHQpV7Pzb14kszWh7s9nifqcBK4+/D9+wyf/8+zk248n",
+	"H/72p1kyk9tCzSAkJ3Q5e3xMzGQ32wL8ijIQKSeFJEx94Q3Nt0gPEogtkFwRgdRXTmeJWfvvJfBttXg9",
+	"Q7jSP3FYzM5n/2leQWVunor5hZvcLKUgN+wOaA90/KgjAUgIsqTrfqwF446zsjQnvatyY465oi5K4mxT",
+	"0ZEZ3kZJ5umsY6HRpf21bWmlkMD7oGUHHQtcerrrvFyO4D77VjvY/EdbYfd1bDVA7wlnAyi9NvA4kAqm",
+	"HExdwTttsAqGHIrO7gjN6sBrzKkGjENMTtZEdn5Tj6h9NIMFLnM5O392dpaoKci6XM/OX+q/CDV/PfOz",
+	"ESphCVxPp74pCpxC55R+VNtenr+MboayrOfDLBv7TbZYCOiGkBkSB1EIoGdn5v8CKJ1FocToLcM8I3TZ",
+	"zSzhuOPwyu8tHPIWc2mYA5BaXBtT/N4K/bOz2Hyc5dANAzPiOLsXkKr9di3HDulcT5fVcm3f19Mx3iaR",
+	"LlDK8nJNXyGMcsCKBNBqW6yAIllyKjQiGM+AI8xZSbM2hKg52nDy9fMaeE7+oQDUJpuExLKb+fSItrme",
+	"xfEv+202eUyDTU92XdtqRFXoUQIRapSF3ngrAnag0kUeV1RInOc3fhl6VSVdEErECrJOVS8lrAupaANL",
+	"hDkgCkSugKOCs3vIEGUc4VtMM0bdXzxdkXtopZ5q4rj0W+BcgIfjLWM5YEPbpeizl8yIY6BVyRkQBaMC",
+	"tBv1lrPbHPS6UkalUuDKuSqKnKRYQXRemBF/+7dQ4H0YiDz3XT1jk5/tJ19pzk1ZBshQzm0Oif4tA4lJ",
+	"rqWrYe97nJeAMM3MKyWHU8OJZjq1mou3V5pU9PqzjKjZcP6WswK4JGq3FkNF8NPDLOWAJWQXet8LxtdY",
+	"zs5nGZZwIskadkGYzOBTQTiIMa+QTI3d+TnHQr4X42Y3JBP5WMFhQT5FH3G4Z3djpnkMSfE3tXw7sZ8m",
+	"CSD3wb/Pbv8NqVRTOnRc0aKUI3FiAXxFv8dbEVEItwKoRGvAVCDKEBiR722Pr7/5pts4q4DYlMp1tuoG",
+	"iv5G19Z/ImLszomEdf0fnW6/I/lHvwrMOd7u4k9/rWutPyvgZCNX60IIo9bpXqjj9HrFNhQxmmrl0Q14",
+	"84kqzhHfWJpCIa8yoJLI7ciNlYZfsRE+BV4CEivlExF5OjunZZ43hdqNMgZhgxaELoEXnGhPqGlyjyEv",
+	"tYboxpZOSI8Qci56ERMO1tF9B2ulGY2MqG/uSnpvGW2wQNwMVcChr9BGqVgiUVHe5ko/CiXNM86KAjJU",
+	"Ukly9RQoZ3kuEKawUSgeJuxCJzy6dg4awzh/PV4oVy9fCVGO1AF6O/u98902upd6OCA2YkGosn4jIlGR",
+	"n4B8cZKuIL0zVo9CCRMSMqTUTII2K+CAMBKELnMw0RCFKizuIEMLZiIhQ+TOD2Ydu2Inma0Ac3kLWB5A",
+	"O3ZpOgE0hTFzOOrMHC01jRKRl0vEtI0oV5giIgVSMqmkyrPYrEi6Cqk8e2WhTO+BSsa3mjMs2Z/GVsAh",
+	"BzxS2XMoGJeQXW9p2oeVd+HYfZS+cUGjEBelKIBmkL1X/BynP0NQWjUvMEdrxsFAUv2/fpYxEK8UEJcg",
+	"teauONAKCiVRhksHv6pfV9vdNf1qmSAjmaJ9hVGNI8UNyL8aRZVyHnLlcVSwCIwH88vgiHwyuwcuiLGe",
+	"B9hZQai5GSG0SQFriQUyqJojWHyr9pjeMNE6KiIeJJM4j0E1arC48a0bubGYAKosvd9mqYJHKhmfJbO7",
+	"v4sTyjI4WTNKzE8rJkJjtcL3hc85HFKx9gv0FsFn4zxtj36Jy8UYLVURI/deFJZVymUPaz2EQdRQXzCu",
+	"7ajNiuXK36OC5XAa15ANiA35nk9+DIdjA1R2XAw0lyuc50CXMBYo4XtP9yAbC66+Hn4run6T/JncJx6n",
+	"wjvcyw6vMpl9OlmyExszuQGKqbT78zvdh4AndQbNsiaXuBUc9nQEL42lPdYDXLYLN/3slzYbrsclIZ3v",
+	"OjEv4go6ZXSRk1T2Rhitd3jpxut3S1tvgPP8zWJ2/lsP4M34xw9Nj/CNyRBoa6MyEo3NKJCQjENmRNgr",
+	"hI1g8zYQ1xExRuFULckalRG/zH6WgA10btSblEmkA3jGuPH8S6j85sUsFg2xE4zhd/vKO8A2LNi0vbbV",
+	"7k2uZK2NL8rkOWJ5BjxBULB09RGvAGeIcWN7fwyysgdyuvqUcDCileIWhAupDOuYe3wRYk95Dh7bDUQP",
+	"t2wP6UbdEZoNFyT/IjSz0fZd802hs4LCU+OVmMt8e63hEwFqHI6EIvXeecUriINQNkGes41IkLUNKHwK",
+	"2Y5DkeMUBCIyQTkRUqAVyzOE0Zp8kiUHl9DTBCs37BRZrG5WJFc8RRVLBlTpA/zJTFnbChYtviq7J5kR",
+	"rLsOTFtcwwag6iB5f/V9mHfUWWN0V97CidgKCesoz+ztewQyeNcRafKM3YrX4qX+mqG8mryupFmHEjqC",
+	"tjTKblIP5bLSJCNC3/eu3C0etNZIb3vOsrZHBctangjg96T1kxvG73KG4y83TSA9fW2Z4QfsIoIZE7fb",
+	"KPR8aGC/5MEowTk6/PfvTUQP/HJxc41KARz989ebV+pfOQiBNkSuWCkN397BFgnQsVMsEYV74CiHhXmq",
+	"LabegERj0nJ9C9zJhQL4mgjF8Mi9cjpL+jCndhPMEQCkz714rTXyO/i9hNEsi0MPfnAsJcUFviW5jel3",
+	"Z3lqTlhg3b989rzHuveR5192fYNY+cZOpLqOpNfrQm6137piQtpCtNN6giBSsxTNU0USCWH69+Lkv5sM",
+	"8Ic/V/8+/Xjy4a/Bo7/840+tMdL0X7DtCPB9JQyJK0pWOwjmfq9meH7ynz88vHz5GJ1AkCXFSt3uTvAd",
+	"FvDNC/Rnjjfo/buf/uI1neYY9x5i92AUfMGZGgGf5Ln69yeyxifGPjx5liCP+QR5MktQgCOdS1bQTRDg",
+	"dIV0LBDdbhFGFDY5odBAz7Pnf++lmUDXdqbruxVxxRdenVbBvYD8Q3wltZBABeYunjVVAAd0+IZkmQZk",
+	"cnqVdzXyYPY9bX8gxeVFpAjs9c+OQi8v0C2siK1N0EoAZxkHIUDYpAvRPp92zEwCITXOXRKf8P27n0TM",
+	"27NVTmyBCg4L4GDTpd7m2dUbDeuGgyjXMXP7hpdgF6t2IfAakOI853KhW1gwbkowdPSeqP9Z/xnd4vQu",
+	"ZhvHKDswLqMx7l3T0kWGagW5bic1ygnAF6f8qkz1kAnUzxEuCyDYHzmr7/1AMbJvvj5QiCxY2uSWf0gC",
+	"+wfLXiuXjqajhaeMRUqqzNQasCh5I2zTSUc5voW8peTHZAMjpRaYaE3nLU6jC5n086unu2H6wOPV5Vj9",
+	"hGpW54bHAPkDgTx7zTkbG3g0FWJxj5spE5Dvbvyf129+QfYpYhz5A0W+jLd7O+7DiZs9viOTG9+HMgaW",
+	"LawgvRtrYySz1JpdtSj38xeRkWsQAi/jg3smERLLUoQpOXanvEDMqRqRzBaY5KaC8o40wgCtuQ61Xf/p",
+	"ankd0BdH9Ujqlk2fSR8WcYyttljjT1fmlRdnu8p9mLPwOaxWv+cYzn60fu0YRJnC8R7AqQ9f2BLzZAaB",
+	"zB6mKtwLETuqTX9rZ7wt0EKlmz/KNzBkP1Volsh8cGrNLMu9lFSF2G5NAXjaUHThYT7GbmLrNaYxe5Mh",
+	"XlJEKMJIrCDPo8YwWyxigvzCFgtrua3MYV2C5kv11niL9JstoZRPsh9uelQbKK4dtpyQK7AQWqptMJFG",
+	"0N3mLL2zvzWEX6wC4UeOqYTsrY/fHLcQoajN26MGq7ExAO0k1Y6VUTQ5GgA6xhAXI8eXUc6PlG7W1+Mn",
+	"ikLMHHS4rHhlVKGBtQZ262mFrVpzpZvasVO8ZowggXA82LgGuWJZSN9rTMkCWopnHEPVF/AD4wijt2+u",
+	"r/5bB4Nb3qgrwx4vtgFsu1q7jsTbC/7THSDf58DAvkbCYR1I+8p3LaE6kgURYcEo2qwYWusab13DvF+i",
+	"9GDnHtb403sBkRjHma3qL6k+ilkrz4uU7+8qjPCU4NSHJAaq7cg5pmQmyjQFyOL11ton9FWTOiXp4zAb",
+	"IlcWhQMlloAh2Zu+0kN/7MPhzn45pN6QRBxw+rhvn2DEfizYU1z2zgLD52tCWjrtOAd0Rf8LK7moHQZT",
+	"rlIjeVsgydC3ZyjDW2FK2MzJuYJQCpl62KxYfIWevzBVERsioHbE5fmzb876zrjUmMydYm4e0d33oEwv",
+	"59V3/zPxdXtEuNN5UaB6zo8drmukvhjSY5WoU7T4SvEMfCpykhKJ0hUjKbREJTtJcvIgVE37TJqDDmfa",
+	"64gPaSjKUds63FGf2jL6NrpjnufkvqqUzIzkyj6WxcwL/ahhU5XCjIPZHRQy7gPqngVRhViFXCJ6CY9S",
+	"Sq3Uo5hLfay9XEutD6WszE088BaQGu/r03wyY4NFP+5sgwYNjS4afaP/dRCmi79sjtLuzNvkugPWSe3H",
+	"wG4JUSB58TpWV7pDzmNICKcpCPE9o6OO2LgT1KPs2KeUgT7RbN4taiSiyPG2dcLD5BpbbGJfrDYW7Mo+",
+	"vFROzzhQ6Fo+H67t7NOgR12X6zXm246ytZEWZWsNWYiGvrRWxRf7GJINhDeLPHoCp33k0IBHc//h5N1b",
+	"m9wgCaTL/kmx6iPvIGU8G21rBMHCAWaGC5c8JjtGyq4/XOSYUGNxJ/oorzFAXiFa5rnVa7rGU6fhtKF0",
+	"qgOneY5vc2jokJBpq5l/YbH6LKVaKTNTB19/hUDXBJmp7czxggAmYVR8JLTFxyE+qA7YzfnJ8SZgg3SC",
+	"ZYX5+xr2IiBNPGF0U10lzEZlEpSm69vWDcfpnc+9jdVwrhdalDJdcI65Bip5ufTdVAKRkVTVGf50gPqN",
+	"6RJCfyq1Lbrjtcvgre5HRF0or4AXrsdZG1HsvsV8dPOIw+d5Gv6Lzj2cowxLfIuFwgInEkSCzBcTlOYs",
+	"vUsQxVL9KDngdYIIXYKQCcqIuEtQqha8ICmWkCCxpWlLJNYk5EfV20fDsTeuJl5IKF4hnG/w1pSmIpOV",
+	"0EUANmZ6Go+Uf7b8VUfaKoBQTw5LkdJ/rVKde9S+dGVOoydCvL+041L1e0+t1TJvsRAbxrPLFd7jWGLJ",
+	"ue79Z76xh9FDYTP07ee9qf3Gaupfj26+alc0yrDIoI2Po7SeRktU9YFy9Ui0SdmOqhTg3J5XG5j094Ux",
+	"MbGkdGQXL5Yt9fxtXFcdau+Jx5gEf8iQpTnhkcWpVXcVGV3Dbwqko1KMcMS1eak7Rm0H96xoPZJug5Fx",
+	"kWltdJ9o1jVT5gV/lC9sHNat/SMHGd0RkSFHDBMdyNKGUUsLEFo7DGAX+pVA1qZyIWffFM1Gv+JJFg6L",
+	"UuC8PVrEDW7RRks3LdkWpdDt1DZxFTLIbwybx1qPMNh34ogjTm0UNvvV/jzlrECtbv5QBfFv7k23Ol3Z",
+	"ztXGaoXtvhma7eOSfXmF7P3l6dVMcWzWm590YjMiqivomJYf2GRFXWMXZXVpl6sREyi5bnz3s6jZXO2n",
+	"Z8GVL8ZKvbRRPsp88yVEvVM3LQZX5RNMm4TbicLYdnwZwSm3JcnlFY17iaNb+fhikqfUAIQNBNzy6t9u",
+	"2/uxaqHbd9pgsFiu3Nb8vTT2lf3rWQ9MXLu+AUCYPL6kqWz/yJJrFBukdA5x2LCC8TXsU3MF6zZjbzS5",
+	"d7pNO6VhESvGdhDtL01ynUbN4pOhZHINUo5PPixyHD/ts+SsLOLWK6QcZFy4CFbytJbZcwnipNGCXE8c",
+	"w7SvXG84bEIfJXul9ANGZg3nSIDUB8qV4yYgbvLfY05MiDBmkAWrQm5kI53GdBfdFSC1ZjVNi3fRQKTe",
+	"oQOk25cHkYdjBy7Hhsr2CUYUmMvhlK6jPRHiFsGCB33IUWvkW9bgGLcoFzfor0ULohFm78Hqg8mjaKml",
+	"WUbqZFttGnX6bNlp9Nmy3uUsxJwuaY2XMsu2t1z9a/wwuS2E7c+L7ltPWwHThDFHep33mORxXv5BjfcR",
+	"WCLc8Rjd0i48O6M5WarJ0RakbnYnV0DRSvc+QQrcLV0kMkYhLvaykQlBPclw9dKSw2YbGqu9/nXFlPUs",
+	"qi4bQkLRL68q4NqtuhncemNYfC/GdyRKJblvAWR1tcyIVnZVa7gIkPbpHt1qNTz9UGBDqVtY1Ev0QiC0",
+	"wXyvps1uX7XjJ3WXceAR92cD4pDFoYKQTUOoK/yoYDO5sayJfn9jWb3+Fst0dUDG+Rw4amzMmIYlJ3J7",
+	"rQBl9R5gHj0hQtHF2ysT7zp1/fr1pswL/vMrKYv+FLJuRhSE0AZ9UlROxc7xFbKkkJ0Qim452wjgr1Cq",
+	"w/k2NpeyNaAFZ2uEqWlJyzhZEmqDdjrK5u8pSBm7I1BdJmBjRh/d/BUlFeRfsDUt+QldsN2V2b44+u6f",
+	"NaZb21xR2Ca4jPr2jYkvk8WowHKFCJUMqVdst69THbZLwbYYsGu7KHC6gpPnp2ezZFby3IJLnM/nm83m",
+	"FOvHp4wv5/ZdMf/p6vL1L9ev9TtVBHv21uwSXZr1BKGk89n9M63ACqC4ILPz2denZ6dfm14VK002c1yQ",
+	"+f0z9Z8T6eOpS4g197Kpe5xKgbBw0SPgBgLV0SP941cCcZaDMI1YJLLPlC5QgNEROm7ik0nQG9sUEitX",
+	"gwgflEVXErFS5uQehIayYSZLKUEkC/gpuqiem+guRThbE0qE5Fgyrh2LRAcNMcpAM7uOCyV2PgT3wO11",
+	"HvWzAwqTSlDo4VfZ7HymRKDr6S5mjRslnp+dddwmMe4WiVon/chVEt/7FnmuUDj+Pb/A4F6KZCacqa03",
+	"pHfshYZwMEhxnhvuxsoB+c2z9Ydk9ukkPDfln+gzyEZJ1OF2qdWw74ZvJDoI+R3LtgeHmdHhj3XFIXkJ",
+	"jzsIe3bwyW2tcQRlP9vyF1mvylGE76oeMBUb4AjnB8KuLj7HgUbwHWT3Qe5jEhEf84fqOsVHI0RyMD5S",
+	"nQTeaWYLSCC81bKl1WQ1ZN682vHxww4yX+zKsEOxiVl8HZRPYJMAklbPBFJ4V+Jc2jETypugWevU0ib1",
+	"u3EQk0AxTbcRiNmx57p4Wz0VKSvMfXVC9ombS3f94xTCJmy6e2RR4zreToeni0wpS3995nA86XqgGqKs",
+	"1RSj+fmDq5F9bCX/H0F6NI4TGPW7TSPi4uwPhJB3gPfEyA7npL5fcuF8pTrI3xdZyDxPh/oXwHx/LFzr",
+	"motD8Z9bbxf7zW3lwUm99LFVIVV1j+KpFJL0vtC8925SVm6Unk+tC91tfQmisNHdfAkXIcoDhOxifcXE",
+	"eN1oStTfhOWpXyKLN483HJnNIyX9EVq4CYqi4BMR2r43Le9slbemlEMq/2ELc8+O6m2YSbUDbmCiU4g6",
+	"onOL0zskGSIjaXtXnnG26RNmQeqx265+HQ78gu2LZpu4Y8QDQiCa3PAhjI8hZvvrWj77S5RNOx0Fj+wA",
+	"1Fr5TewFUFSvL5jeFrHx5t3w5C4Dh4dujmCJ7NwhP+Cd5l3CA14JbmsfMDq8unxSKbTTKGBqMVSv3W01",
+	"kSydDFchTSHUSPMSuap1wDBxbKc8bSsZE0fD3oI71yHp2qml5y/QipVcJOj5S92lYTecbATeVf0Y2Jco",
+	"8Xb7lhxZ5EXaOXxZIdYasT6FOncNnKZrNn8IybMz6HphzsA/wdoPp/ockVe7g8CqfIUokytClwhyoQ8E",
+	"Slam5nbyA5uWPZCfB+d226JXjTO7k4D/4DLenzCeOKKl+NQxjoWlTS5ipK+tWekLk3zWoslc+3jH47Fc",
+	"HStqQ/LOUdwvHM07650Q0T/b8rCKgadBYF8KxQ4ai5nfBxtignF5DBsvGWgTPMGsnTZYXt10NH2qyWPd",
+	"UZz/aWQ4LUJwymmxB7YaSrg1SrR7Ii04jOY73KH6IZ4qI29PzAugGcILCXyDeRa5dVyu/AUG5tpxdKHN",
+	"HoFenH3rPvMR5+Qe7DVfGPmrqpqzEYHMtdP67jG3fCLtuWkiq3KODRbo95KA6Xj27RkSkDKamcvJbLWF",
+	"2t+Pr2/Q//lf/3vuztFJyHPhLlrQdSVLFrOXzU3t7g6r8aayxdbnySCrpeswigGrLkgxByi17+CtG4tz",
+	"IfF2DN222DNJR15tKjAeXFgcJbXmoLG/pGjTTKGgmOM0hUKeuBtE9MHJaDTsQg90TYUPg6YJim7qqzx6",
+	"Nm5y+jAbNIdK0YLQJfCCu6aOGHHQx+72oZ/BHkidgHh1sLyNtd3Z8y+Ztd0aJ0TdDegWR1aXOmVjg9lG",
+	"CqdsDcqBrJxKImydYXYEXD4Ic8DvsTvdqiuBxZPROcCGNcsZPP6PaB37g5PD1z4qfHtHaDZ8MSyDYzh8",
+	"VafJqW1uRgFZMqqxmjZ9q9ZHh9Oyxs5t16Pm1jfTBWOqfFB4F+SRVWDjUrvDo9eePdACp35Y4LcPimgr",
+	"/L92HoexYQMsG5v2hMSqImv5nghm5+bl+YO9IOFxXr8xr63MgcLmMrwgbWS96fIIYfVa145jm07BZYIT",
+	"0syHRmkTbKrLAis8akkxjmzM2Ai51PqZdNaHBp05pgOzn+RoUL4Qd9Y4rXqmSKaP3gyErelfEgNueIdT",
+	"HLZvmZDuMqqJ5G3zrqtBnHN43364YFQwMSfd7crdaft8ceJu7XiqqKzKNeYPtYarj7Y3T3ut51MqLmpT",
+	"fYllF2d/tLILV/95yMqLps20yAHkvGo21up6XCz3Ko7y91RM4Ek8ObqdDHWcrvNy+Uev2tAIPE4t67Jx",
+	"rEMTWZvmHhJoD6m0Mv+6Qu1hmFuPrwW5g6ZhPqbtrwANOsLV2eB7PZfzH55sRR4r4GyWbSMfujAzbmP1",
+	"YGl0WHkaQB2YIaYPKI8GdK+fG+eGOYccsIABAeV3ZuTeEeX/p3CkQWEKENxd3gF/mNquXJltxORiNBM8",
+	"jWeG4FLJoC4M6jOU/8FhOpOok5R9LuRkqGKKJk6q+WsuUbPH1p0IlA+7B25vy7cZVHMtls4CagVW5Wtf",
+	"nn1tFRlbLHJCwbfsv2XZFimVqWsjzRjKPnIo8m1wn72Z0jfrseVvGyJXhKKXLkEbSbXq/V0G2/v/mOB+",
+	"xubwL6MaBQamC5DpCmG04CBWISGalhGaOk2bZyRhXeQHFiH1Mun5gxx8BvtJ9abySziEPVmxpW5h0ekQ",
+	"vdMjpsyLubaUU9vr3O6k36/UIyMnSd3R3u7zHO9Mk5JJ4qe+j+mRy5FNW8+pD2BzA7mhCBp2+FqPnT+o",
+	"//RIC+NBWPSNkxLm65/R7THAM2ac1ZUrlmfiMOBMZrZLWCyadiCAfXZuOfvDcMs70MXCpjGfiZ1lKOjr",
+	"aqKtk3BT0OqqzSG+9t2oJgPwtW8sMhmMf10xRITt34UINR2VXHHFVl89n7G926DY3+Zh4zTLY/X9vKaZ",
+	"sB2b7Dv1RizotrRdqahlfyzuxGnY32jJEKNow/gdocsECUJTQAVnS47XQosJ3cfrPLCifYsptc0VvgeU",
+	"A76DLNEWuAYF907JGmGBNvbi74ZG1JUlwbUfU/B5456Uz5Qd8ZRjlhGg6Cvh4fkEeqka40a7l9my80zX",
+	"v5rKWt2DTC0hcf6PXHEA7wOhK2mUBKLMdkLexaBmaN/WdkKOtnMcoTJfM7HtJoeExIrDmGVwsWImYZsy",
+	"uiBL21IfEYpgsYBU1hBolxzDoHnUYUMGuC1FXzX/e2GKuicDv293ObURXop6eXq7VtIj9zbCdWvNacRN",
+	"1Tb1yEa4aRc6tRFeilpVZx+ChpkNeuz8wfSk7+x+ZBE3zpo03z1C5GVqFNjibLUfI8N1OkP3mTTdfGtV",
+	"mk9iHpcgbzbBVOrDq//dLpIIaNawRwJrwDzY6RlX6sanOjxXZkS54hsk8FYZHxvdfvQUXSAeznLLddmA",
+	"vqnT9hnVTTV2FZRxQg5ENtNIC9Ok98hOyPSkqlyPpCIOMIde/F+GjPVRGAGuoDxiCE0hYeL9XuOKNexv",
+	"+oWKnc/cHdVhsq0hwd5iaAj+OhpuNjwlbaCRe0BY6jt/bRNcJXFieW4TXg0p4GkEkPwxe3oeRePPGw35",
+	"W04A6UF7xZOOIcqrCwI+T8fd4H6CCY1APYuPJzJnjSg9jwzCDx1TaieV+UP1R0/w9j3FB6KeAXwcLOpz",
+	"cPKNTs8ZDJne8cN5uB8xzVJP13n/tw8KND4AaGs+gd87IJsu73MNDLuQ6MWq9sBnivPcnYHVITUdZ8LN",
+	"UunTqt99VSqqVmJ/rHpx+5/c7sOfjIYPfmHhhej+V388I/jNpC5rU7pgxYfH/xsAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

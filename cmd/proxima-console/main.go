@@ -77,7 +77,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	if limit := config.LimitMemory("/sys/fs/cgroup", gcPercent); limit > 0 {
 		log.InfoContext(ctx, "memory limit set", "bytes", limit)
 	}
-	if err := console.Run(ctx, cfg, c, log, stdout); err != nil {
+	if err := console.Run(ctx, cfg, result.Settings, c, log, stdout); err != nil {
 		log.ErrorContext(ctx, "console cannot go on", "error", err.Error())
 		return 1
 	}

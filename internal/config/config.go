@@ -56,6 +56,8 @@ type Result struct {
 	// Warnings are sentences for the log, one for each variable with our prefix that the program does
 	// not know. They hold names, never values.
 	Warnings []string
+	// Settings are what is in effect for the selected command, in the order of its struct.
+	Settings []Setting
 }
 
 // Parse fills target, a pointer to a struct with kong tags, from args (without the program's name),
@@ -87,7 +89,7 @@ func Parse(program Program, target any, args, environ []string, stdout, stderr i
 	if err := p.missing(kctx); err != nil {
 		return nil, usageError{err}
 	}
-	return &Result{Command: command(kctx), Warnings: p.unknown(program)}, nil
+	return &Result{Command: command(kctx), Warnings: p.unknown(program), Settings: p.inEffect(kctx)}, nil
 }
 
 // ExitCode returns 0 for nil and [ErrHelp], [ExitUsage] for an error of [Parse], and 1 for any other.

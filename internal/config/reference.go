@@ -18,13 +18,10 @@ func Reference(program Program, target any) (string, error) {
 	var groups []string
 	rows := map[string][]string{}
 	for _, f := range p.flags {
-		if f.Hidden || len(f.variables) == 0 && (f.Name == "version" || f.Name == "help") {
+		if f.Hidden || f.builtIn() {
 			continue
 		}
-		group := "General"
-		if f.Group != nil {
-			group = f.Group.Title
-		}
+		group := f.group()
 		if f.commands != "" {
 			group = "Command `" + program.Name + " " + f.commands + "`"
 		}

@@ -19,6 +19,7 @@ import (
 	"prxm.uz/proxima/internal/console/access/session"
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
+	"prxm.uz/proxima/internal/console/health"
 	"prxm.uz/proxima/internal/console/inventory"
 	"prxm.uz/proxima/internal/console/natsauth"
 	"prxm.uz/proxima/internal/console/onboarding"
@@ -71,6 +72,7 @@ func (w *world) examples() map[string]example {
 		"POST /install-tokens/mint":           {path: "/install-tokens/mint", form: url.Values{"environment": {w.prod.ID}, "uses": {"one"}, "hours": {"24"}}},
 		"GET /install-tokens/{id}/revoke":     {path: "/install-tokens/" + w.token + "/revoke"},
 		"POST /install-tokens/{id}/revoke":    {path: "/install-tokens/" + w.token + "/revoke"},
+		"GET /settings":                       {path: "/settings"},
 	}
 }
 
@@ -132,6 +134,7 @@ func newWorld(t *testing.T, publicURL string) *world {
 			Store: db.Onboarding(), Environments: db.Enrollment(), Clock: w.clock, Logger: log, PublicURL: publicURL, SyncInterval: 5 * time.Minute,
 		}),
 	}
+	w.console.health = health.New(health.Config{Database: db, NATS: noNATS{}, SyncInterval: 5 * time.Minute, Clock: w.clock, Logger: log})
 	w.handler, err = w.console.handler()
 	must(t, err)
 	w.fill(ctx)

@@ -24,10 +24,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"prxm.uz/proxima/internal/clock"
+	"prxm.uz/proxima/internal/config"
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/access/session"
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
+	"prxm.uz/proxima/internal/console/health"
 	"prxm.uz/proxima/internal/console/install"
 	"prxm.uz/proxima/internal/console/inventory"
 	"prxm.uz/proxima/internal/console/natsapi"
@@ -48,6 +50,7 @@ const (
 // console is the parts that stand on each other. It is written while they start, and read-only after.
 type console struct {
 	cfg      *Config
+	settings []config.Setting
 	clock    clock.Clock
 	log      *slog.Logger
 	registry *prometheus.Registry
@@ -69,13 +72,14 @@ type console struct {
 	fleet      *fleet.Service
 	inventory  *inventory.Service
 	onboarding *onboarding.Service
+	health     *health.Service
 }
 
 // Run starts console and serves until ctx ends; then it stops every part in order and returns nil. An
 // error says which part did not start, and what cures it. Output gets the first administrator's
-// password, once; it goes to no log.
-func Run(ctx context.Context, cfg *Config, c clock.Clock, log *slog.Logger, output io.Writer) (err error) {
-	s := &console{cfg: cfg, clock: c, log: log, registry: prometheus.NewRegistry()}
+// password, once; it goes to no log. Settings are what cfg was made of, to be shown.
+func Run(ctx context.Context, cfg *Config, settings []config.Setting, c clock.Clock, log *slog.Logger, output io.Writer) (err error) {
+	s := &console{cfg: cfg, settings: settings, clock: c, log: log, registry: prometheus.NewRegistry()}
 	var ends ending
 	defer func() { err = errors.Join(err, ends.run()) }()
 
@@ -285,6 +289,7 @@ func (s *console) assemble() error {
 		OwnStream: s.embedded != nil, Control: s.nats,
 		Conn: s.nats.Conn, JetStream: s.nats.JetStream, Inventory: s.inventory, Fleet: s.fleet, Clock: s.clock, Logger: s.log, Registry: s.registry,
 	})
+	s.assembleHealth()
 	return err
 }
 

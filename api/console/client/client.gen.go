@@ -158,6 +158,27 @@ func (e Section) Valid() bool {
 	}
 }
 
+// Defines values for SettingSource.
+const (
+	SettingSourceDefault     SettingSource = "default"
+	SettingSourceEnvironment SettingSource = "environment"
+	SettingSourceFlag        SettingSource = "flag"
+)
+
+// Valid indicates whether the value is a known member of the SettingSource enum.
+func (e SettingSource) Valid() bool {
+	switch e {
+	case SettingSourceDefault:
+		return true
+	case SettingSourceEnvironment:
+		return true
+	case SettingSourceFlag:
+		return true
+	default:
+		return false
+	}
+}
+
 // APIToken defines model for APIToken.
 type APIToken struct {
 	CreatedAt  time.Time  `json:"createdAt"`
@@ -641,6 +662,29 @@ type OnboardingStatus struct {
 	Onboarding Onboarding `json:"onboarding"`
 }
 
+// Part defines model for Part.
+type Part struct {
+	Evidence []Evidence `json:"evidence"`
+
+	// ID Stable: database, writes, schema, clock, nats, stream, ingest, disk, certificate, sync.
+	ID         string    `json:"id"`
+	MeasuredAt time.Time `json:"measuredAt"`
+
+	// Next The next step; always with failed and warning.
+	Next     *string   `json:"next,omitempty"`
+	Sentence string    `json:"sentence"`
+	State    GateState `json:"state"`
+	Title    string    `json:"title"`
+}
+
+// PartVersion defines model for PartVersion.
+type PartVersion struct {
+	Name string `json:"name"`
+
+	// Version Absent where it could not be read.
+	Version *string `json:"version,omitempty"`
+}
+
 // PasswordChange defines model for PasswordChange.
 type PasswordChange struct {
 	CurrentPassword string `json:"currentPassword"`
@@ -726,6 +770,31 @@ type Session struct {
 	Name        string              `json:"name"`
 	Permissions []GrantedPermission `json:"permissions"`
 	UserID      string              `json:"userID"`
+}
+
+// Setting defines model for Setting.
+type Setting struct {
+	Flag   string        `json:"flag"`
+	Group  string        `json:"group"`
+	Secret bool          `json:"secret"`
+	Source SettingSource `json:"source"`
+
+	// Value As text; of a secret: set, or not set.
+	Value string `json:"value"`
+
+	// Variable The environment variable; absent where only the flag sets it.
+	Variable *string `json:"variable,omitempty"`
+}
+
+// SettingSource defines model for Setting.Source.
+type SettingSource string
+
+// Settings defines model for Settings.
+type Settings struct {
+	MeasuredAt time.Time     `json:"measuredAt"`
+	Parts      []Part        `json:"parts"`
+	Settings   []Setting     `json:"settings"`
+	Versions   []PartVersion `json:"versions"`
 }
 
 // StatusSummary defines model for StatusSummary.
@@ -1390,6 +1459,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with PUT /api/v1/session/password (the `ChangePassword` operationId).
 	ChangePassword(ctx context.Context, body ChangePasswordJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetSettings Measure what Console stands on, and show the configuration in effect
+	//
+	// Measured anew with each call, within three seconds. It holds no secret.
+	//
+	// Corresponds with GET /api/v1/settings (the `GetSettings` operationId).
+	GetSettings(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListUsers List users
 	//
@@ -2337,6 +2413,23 @@ func (c *Client) ChangePasswordWithBody(ctx context.Context, contentType string,
 // Corresponds with PUT /api/v1/session/password (the `ChangePassword` operationId).
 func (c *Client) ChangePassword(ctx context.Context, body ChangePasswordJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewChangePasswordRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetSettings Measure what Console stands on, and show the configuration in effect
+//
+// Measured anew with each call, within three seconds. It holds no secret.
+//
+// Corresponds with GET /api/v1/settings (the `GetSettings` operationId).
+func (c *Client) GetSettings(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetSettingsRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -4375,6 +4468,33 @@ func NewChangePasswordRequestWithBody(server string, contentType string, body io
 	return req, nil
 }
 
+// NewGetSettingsRequest constructs an http.Request for the GetSettings method
+func NewGetSettingsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/settings")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListUsersRequest constructs an http.Request for the ListUsers method
 func NewListUsersRequest(server string) (*http.Request, error) {
 	var err error
@@ -5123,6 +5243,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PUT /api/v1/session/password (the `ChangePassword` operationId).
 	ChangePasswordWithResponse(ctx context.Context, body ChangePasswordJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangePasswordAnswer, error)
+
+	// GetSettingsWithResponse Measure what Console stands on, and show the configuration in effect
+	//
+	// Measured anew with each call, within three seconds. It holds no secret.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/settings (the `GetSettings` operationId).
+	GetSettingsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetSettingsAnswer, error)
 
 	// ListUsersWithResponse List users
 	//
@@ -7079,6 +7208,54 @@ func (r ChangePasswordAnswer) ContentType() string {
 	return ""
 }
 
+type GetSettingsAnswer struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Settings
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetSettingsAnswer) GetJSON200() *Settings {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetSettingsAnswer) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetSettingsAnswer) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetSettingsAnswer) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetSettingsAnswer) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetSettingsAnswer) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListUsersAnswer struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -8165,6 +8342,21 @@ func (c *ClientWithResponses) ChangePasswordWithResponse(ctx context.Context, bo
 		return nil, err
 	}
 	return ParseChangePasswordAnswer(rsp)
+}
+
+// GetSettingsWithResponse Measure what Console stands on, and show the configuration in effect
+//
+// Measured anew with each call, within three seconds. It holds no secret.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/settings (the `GetSettings` operationId).
+func (c *ClientWithResponses) GetSettingsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetSettingsAnswer, error) {
+	rsp, err := c.GetSettings(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetSettingsAnswer(rsp)
 }
 
 // ListUsersWithResponse List users
@@ -9598,6 +9790,39 @@ func ParseChangePasswordAnswer(rsp *http.Response) (*ChangePasswordAnswer, error
 	switch {
 	case rsp.StatusCode == 204:
 		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetSettingsAnswer parses an HTTP response from a GetSettingsWithResponse call
+func ParseGetSettingsAnswer(rsp *http.Response) (*GetSettingsAnswer, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetSettingsAnswer{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Settings
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem

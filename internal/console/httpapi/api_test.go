@@ -95,6 +95,7 @@ func newConsoleWith(t testing.TB, attempts func(*console) httpapi.Onboarding) *c
 		Onboarding: attempts(c),
 		Inventory:  inventory.New(inventory.Config{Store: db.Inventory(), Clock: c.clock, Logger: logger}),
 		Fleet:      fleet.New(fleet.Config{Store: db.Fleet(), Revoker: noRevoker{}, Commander: obedient{db.Fleet(), c.clock}, Clock: c.clock, Logger: logger}),
+		Health:     measured(db, c.clock, logger),
 		Clock:      c.clock, Logger: logger,
 	})
 	must(t, err)

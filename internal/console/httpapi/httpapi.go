@@ -20,6 +20,7 @@ import (
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
+	"prxm.uz/proxima/internal/console/health"
 	"prxm.uz/proxima/internal/console/inventory"
 	"prxm.uz/proxima/internal/console/onboarding"
 	"prxm.uz/proxima/internal/console/problem"
@@ -159,6 +160,12 @@ type Fleet interface {
 	Delete(ctx context.Context, p access.Principal, agentID string) error
 }
 
+// Health is what the API needs of package health.
+type Health interface {
+	// Report measures what Console stands on.
+	Report(ctx context.Context, p access.Principal) (health.Report, error)
+}
+
 // Config is what the API stands on; every field is needed.
 type Config struct {
 	Access     Access
@@ -168,6 +175,7 @@ type Config struct {
 	Onboarding Onboarding
 	Inventory  Inventory
 	Fleet      Fleet
+	Health     Health
 	Clock      clock.Clock
 	Logger     *slog.Logger
 	// RemoteAddr answers the caller's address, trusted proxies looked through. Nil takes r.RemoteAddr.

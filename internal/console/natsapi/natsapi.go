@@ -93,6 +93,7 @@ type Server struct {
 	lane      *lane
 	consuming atomic.Bool                  // the stream and its consumer are there
 	canary    atomic.Pointer[canaryResult] // the last
+	stored    atomic.Pointer[lastInventory]
 	suspects  chan suspect
 
 	mu       sync.Mutex // guards the batch
@@ -286,7 +287,9 @@ func (s *Server) receive(ctx context.Context, d delivery, limit time.Duration, f
 func (s *Server) finish(ctx context.Context, d delivery, err error) {
 	switch {
 	case err == nil:
-		s.metrics.lag.Observe(s.Clock.Now().Sub(d.receivedAt).Seconds())
+		last := lastInventory{at: s.Clock.Now(), lag: s.Clock.Now().Sub(d.receivedAt)}
+		s.stored.Store(&last)
+		s.metrics.lag.Observe(last.lag.Seconds())
 		s.settle(ctx, d.agentID, d.message.Ack())
 	case errors.Is(err, wire.ErrMalformed):
 		s.metrics.malformed.WithLabelValues("inventory").Inc()

@@ -35,7 +35,7 @@ func FuzzPages(f *testing.F) {
 			path = strings.Replace(path, "{$}", "", 1)
 		}
 		log := &strings.Builder{}
-		handler, err := New(config(fake.Full(start), clocktest.New(start()), log))
+		handler, err := New(configuration(fake.Full(start), clocktest.New(start()), log))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,6 +25,9 @@ func navigation() []navigationPart {
 			{"agents", "Agents", "/agents", need(access.AgentsRead)},
 			{"install-tokens", "Install tokens", "/install-tokens", need(access.HostsWrite)},
 		}},
+		{"Administration", []navigationEntry{
+			{"settings", "Settings", "/settings", need(access.SettingsRead)},
+		}},
 	}
 }
 

@@ -37,7 +37,7 @@ type route struct {
 
 // routes is the whole table: every address, what it needs, and who answers. A test walks it.
 func (s *server) routes() []route {
-	return slices.Concat(s.plainRoutes(), s.personRoutes(), s.clusterRoutes(), s.agentRoutes(), s.tokenRoutes())
+	return slices.Concat(s.plainRoutes(), s.personRoutes(), s.clusterRoutes(), s.agentRoutes(), s.tokenRoutes(), s.administrationRoutes())
 }
 
 // plainRoutes are of everybody.
@@ -105,6 +105,13 @@ func (s *server) tokenRoutes() []route {
 		{"POST /install-tokens/mint", write, onRow, s.mint},
 		{"GET /install-tokens/{id}/revoke", write, onRow, s.revokeTokenPage},
 		{"POST /install-tokens/{id}/revoke", write, onRow, s.revokeToken},
+	}
+}
+
+// administrationRoutes are about Console itself.
+func (s *server) administrationRoutes() []route {
+	return []route{
+		{"GET /settings", need(access.SettingsRead), onConsole, s.settings},
 	}
 }
 

@@ -193,7 +193,7 @@ func pagesToWalk() []string {
 		"/clusters/ck_ostra_web/services/object?kind=Service&namespace=shop&name=gateway", "/clusters/ck_ostra_web/events/object?kind=Event&namespace=shop&name=checkout.0",
 		"/clusters/ck_ostra_web/namespaces/object?kind=Namespace&name=shop", "/hosts", "/hosts?type=host", "/profile",
 		"/agents", "/agents/ag_c", "/agents/ag_k", "/agents/ag_c/rotate", "/install-tokens", "/install-tokens?state=live", "/install-tokens?state=revoked", "/install-tokens/mint", "/install-tokens/tk_many/revoke", "/agents?slug=ostra-web&type=collector", "/agents?slug=zzz", "/agents?did=revoke", "/agents/ag_c/release", "/agents/ag_c/revoke", "/agents/ag_c/delete",
-		"/clusters/ck_ostra_web/record/remove",
+		"/clusters/ck_ostra_web/record/remove", "/settings",
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
+	"prxm.uz/proxima/internal/console/health"
 	"prxm.uz/proxima/internal/console/inventory"
 	"prxm.uz/proxima/internal/console/onboarding"
 	"prxm.uz/proxima/internal/console/tenancy"
@@ -126,6 +127,12 @@ type Enrollment interface {
 	FindingsOf(ctx context.Context, p access.Principal, a fleet.Agent) (*enrollment.Findings, error)
 }
 
+// Health measures what Console stands on.
+type Health interface {
+	// Report measures now, within health.Bound.
+	Report(ctx context.Context, p access.Principal) (health.Report, error)
+}
+
 // Config is what the pages stand on. Every field is needed.
 type Config struct {
 	Sessions   Sessions
@@ -135,6 +142,7 @@ type Config struct {
 	Inventory  Inventory
 	Fleet      Fleet
 	Enrollment Enrollment
+	Health     Health
 	Clock      clock.Clock
 	Logger     *slog.Logger
 	// Version is shown at the foot of every page.
@@ -176,7 +184,7 @@ func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 func New(c Config) (*Pages, error) {
 	missing := map[string]bool{
 		"Sessions": c.Sessions == nil, "Access": c.Access == nil, "Tenancy": c.Tenancy == nil,
-		"Onboarding": c.Onboarding == nil, "Inventory": c.Inventory == nil, "Fleet": c.Fleet == nil,
+		"Onboarding": c.Onboarding == nil, "Inventory": c.Inventory == nil, "Fleet": c.Fleet == nil, "Health": c.Health == nil,
 		"Enrollment": c.Enrollment == nil, "Template": c.Template < 1,
 		"Clock": c.Clock == nil, "Logger": c.Logger == nil, "SyncInterval": c.SyncInterval <= 0,
 	}

@@ -31,10 +31,10 @@ type site struct {
 	log     *strings.Builder
 }
 
-func config(world *fake.World, c clock.Clock, log io.Writer) Config {
+func configuration(world *fake.World, c clock.Clock, log io.Writer) Config {
 	return Config{
 		Sessions: fake.Sessions{}, Access: fake.Access{World: world}, Tenancy: fake.Tenancy{World: world}, Onboarding: fake.Onboarding{World: world},
-		Inventory: fake.Inventory{World: world}, Fleet: fake.Fleet{World: world}, Enrollment: fake.Enrollment{World: world}, Template: 1, Clock: c, Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Inventory: fake.Inventory{World: world}, Fleet: fake.Fleet{World: world}, Enrollment: fake.Enrollment{World: world}, Template: 1, Health: fake.Health{World: world}, Clock: c, Logger: slog.New(slog.NewTextHandler(log, nil)),
 		Version: "0.9.2", PublicURL: "https://console.ostmark.example", SyncInterval: 5 * time.Minute,
 	}
 }
@@ -43,7 +43,7 @@ func config(world *fake.World, c clock.Clock, log io.Writer) Config {
 func serve(t *testing.T, world *fake.World, c clock.Clock, user string) *site {
 	t.Helper()
 	s := &site{t: t, world: world, session: &fake.Session{User: user}, log: &strings.Builder{}}
-	handler, err := New(config(world, c, s.log))
+	handler, err := New(configuration(world, c, s.log))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func wantText(t *testing.T, n *html.Node, parts ...string) {
 }
 
 func TestNewNamesWhatIsMissing(t *testing.T) {
-	c := config(fake.Empty(start), clocktest.New(start()), io.Discard)
+	c := configuration(fake.Empty(start), clocktest.New(start()), io.Discard)
 	c.Fleet = nil
 	if _, err := New(c); err == nil || !strings.Contains(err.Error(), "Config.Fleet") {
 		t.Errorf("error %v does not name Fleet", err)

@@ -19,8 +19,8 @@ func CouldNotRead[T any](why string, at time.Time) Reading[T] {
 	return Reading[T]{At: at, Unread: why}
 }
 
-// why returns the reason why the fact is unread, or "" where it was read.
-func (r Reading[T]) why() string {
+// Why returns the reason why the fact is unread, or "" where it was read.
+func (r Reading[T]) Why() string {
 	switch {
 	case r.Unread != "":
 		return r.Unread

@@ -448,11 +448,11 @@ func TestInvariants(t *testing.T) {
 			if g.Number != j+1 || g.Title == "" || g.Sentence == "" || strings.Contains(g.Sentence, "%!") {
 				fail("malformed gate")
 			}
-			unread := []string{f.Tokens.why(), f.Collectors.why(), f.Collectors.why(), f.Cluster.why()}[j]
+			unread := []string{f.Tokens.Why(), f.Collectors.Why(), f.Collectors.Why(), f.Cluster.Why()}[j]
 			switch g.State {
 			case Passed:
 				passed++
-				if unread != "" || j == 3 && f.Collectors.why() != "" {
+				if unread != "" || j == 3 && f.Collectors.Why() != "" {
 					fail("passed on an unread fact")
 				}
 			case Blocked:
@@ -482,11 +482,11 @@ func TestInvariants(t *testing.T) {
 			}) {
 				fail("failed beside a collector that is present")
 			}
-			if live, _ := unrevoked(f.replicas()); j > 0 && f.Collectors.why() == "" && g.State != Passed && f.RemovedAt.IsZero() && len(live) > 0 && (j == 2 && g.State != Blocked || j == 3 && stopped == Failed) &&
+			if live, _ := unrevoked(f.replicas()); j > 0 && f.Collectors.Why() == "" && g.State != Passed && f.RemovedAt.IsZero() && len(live) > 0 && (j == 2 && g.State != Blocked || j == 3 && stopped == Failed) &&
 				!slices.ContainsFunc(live, func(c Collector) bool { return !noon.Before(c.SuspendedUntil) }) && !strings.Contains(g.Sentence, "Console suspended") {
 				fail("hides that Console itself keeps all collectors out")
 			}
-			if c := f.Cluster.Value; j == 3 && g.State == Blocked && f.Cluster.why() == "" && c != nil && c.Ours && !strings.Contains(g.Sentence, "The last inventory arrived") {
+			if c := f.Cluster.Value; j == 3 && g.State == Blocked && f.Cluster.Why() == "" && c != nil && c.Ours && !strings.Contains(g.Sentence, "The last inventory arrived") {
 				fail("denies the inventory that arrived")
 			}
 			if stopped == Failed && g.State != Blocked && (j != 1 || !strings.Contains(g.Sentence, "refused")) {

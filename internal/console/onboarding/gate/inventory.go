@@ -81,7 +81,7 @@ func inventoryOwner(f Facts, gates []Gate) string {
 	if !f.RemovedAt.IsZero() {
 		return "Nobody has to act: this attempt is archived."
 	}
-	unread := f.Tokens.why() != "" || f.Collectors.why() != "" || f.Cluster.why() != ""
+	unread := f.Tokens.Why() != "" || f.Collectors.Why() != "" || f.Cluster.Why() != ""
 	for _, g := range gates {
 		switch g.State {
 		case Failed, Warning:
@@ -130,7 +130,7 @@ func heardBefore(f Facts, now time.Time) string {
 			freshest = c
 		}
 	}
-	if f.Collectors.why() != "" || freshest.HeartbeatAt.IsZero() {
+	if f.Collectors.Why() != "" || freshest.HeartbeatAt.IsZero() {
 		return ""
 	}
 	return fmt.Sprintf(" The last heartbeat, of %s, arrived %s.", freshest.Name, ago(now, freshest.HeartbeatAt))
@@ -138,7 +138,7 @@ func heardBefore(f Facts, now time.Time) string {
 
 func storedBefore(f Facts, now time.Time) string {
 	c := f.Cluster.Value
-	if f.Cluster.why() != "" || c == nil || !c.Ours {
+	if f.Cluster.Why() != "" || c == nil || !c.Ours {
 		return ""
 	}
 	return fmt.Sprintf(" The last inventory arrived %s and is kept.", ago(now, c.LastSyncAt))
@@ -160,8 +160,8 @@ func archivedGate(f Facts, g Gate, now time.Time) Gate {
 	g.Sentence = capital(removed) + " Its inventory went with it."
 	c := f.Cluster.Value
 	switch {
-	case f.Cluster.why() != "":
-		g.Sentence += fmt.Sprintf(" Whether a cluster %s exists now could not be read (%s).", f.Slug, f.Cluster.why())
+	case f.Cluster.Why() != "":
+		g.Sentence += fmt.Sprintf(" Whether a cluster %s exists now could not be read (%s).", f.Slug, f.Cluster.Why())
 	case c == nil:
 		g.Action = &Action{Text: "To bring the cluster in again, record it anew; its slug is free."}
 	case c.Ours:
@@ -177,7 +177,7 @@ func archivedGate(f Facts, g Gate, now time.Time) Gate {
 // ---- gate 1
 
 func judgeToken(f Facts, now time.Time) Gate {
-	if why := f.Tokens.why(); why != "" {
+	if why := f.Tokens.Why(); why != "" {
 		return Gate{State: Warning, Sentence: fmt.Sprintf("The install tokens of this attempt could not be read (%s), so whether one is valid is unknown.", why)}
 	}
 	tokens := f.Tokens.Value
@@ -218,12 +218,12 @@ func usedTokenSentence(t Token, now time.Time) string {
 	case t.usedUp():
 		return fmt.Sprintf("All %d uses of the install token are spent, and %s. A further replica needs a further token.", t.MaxUses, who)
 	default:
-		return fmt.Sprintf("The install token is valid for another %s; %s, and %s.", span(t.ExpiresAt.Sub(now)), uses(t), who)
+		return fmt.Sprintf("The install token is valid for another %s; %s, and %s.", Span(t.ExpiresAt.Sub(now)), uses(t), who)
 	}
 }
 
 func liveTokenSentence(t Token, now time.Time) string {
-	s := fmt.Sprintf("An install token is valid for another %s; %s.", span(t.ExpiresAt.Sub(now)), uses(t))
+	s := fmt.Sprintf("An install token is valid for another %s; %s.", Span(t.ExpiresAt.Sub(now)), uses(t))
 	if t.Others > 0 {
 		s += " Only node agents enrolled with it so far."
 	}
@@ -284,9 +284,9 @@ func newestFirst(tokens []Token) []Token {
 
 func judgeEnrolled(f Facts, token State, now time.Time) Gate {
 	r, refused := openRefusal(f.Tokens.Value)
-	refused = refused && f.Tokens.why() == ""
+	refused = refused && f.Tokens.Why() == ""
 	holder, outlived := outliving(f, r, now)
-	if refused && !outlived && f.Collectors.why() == "" {
+	if refused && !outlived && f.Collectors.Why() == "" {
 		g := refusedGate(r, now)
 		g.Sentence += refusedUntil(r, f.Collectors.Value, now)
 		return g
@@ -294,7 +294,7 @@ func judgeEnrolled(f Facts, token State, now time.Time) Gate {
 	if token == Failed {
 		return Gate{State: Blocked, Sentence: "Not judged, since gate 1 has not passed: without a valid install token no collector can enroll. Nothing was attempted here, and nothing was sent to the cluster."}
 	}
-	if why := f.Collectors.why(); why != "" {
+	if why := f.Collectors.Why(); why != "" {
 		g := Gate{State: Warning, Sentence: fmt.Sprintf("The enrolled agents could not be read (%s), so whether a collector enrolled is unknown.", why)}
 		if refused {
 			g.Sentence += " " + refusedGate(r, now).Sentence
@@ -351,7 +351,7 @@ func waitingForCollector(f Facts, now time.Time) Gate {
 			break
 		}
 	}
-	if why := f.Others.why(); why != "" {
+	if why := f.Others.Why(); why != "" {
 		g.Sentence += fmt.Sprintf(" Whether an agent of another install holds the slug could not be read (%s).", why)
 	}
 	return g
@@ -361,7 +361,7 @@ func waitingForCollector(f Facts, now time.Time) Gate {
 // released one holds nothing.
 func slugHolder(f Facts) (Collector, bool) {
 	var h Collector
-	if f.Others.why() != "" {
+	if f.Others.Why() != "" {
 		return h, false
 	}
 	for _, c := range f.Others.Value {
@@ -387,7 +387,7 @@ func withHolder(g Gate, f Facts, h Collector, now time.Time) Gate {
 	case h.present(now):
 		g.Sentence += fmt.Sprintf("; it was heard %s. It keeps its identity and does not enroll again.", ago(now, h.heardAt())) + ends
 		stands := "its next inventory makes it appear under Clusters"
-		if f.Cluster.why() == "" && f.Cluster.Value != nil {
+		if f.Cluster.Why() == "" && f.Cluster.Value != nil {
 			stands, g.Action.Offer = "it stands under Clusters", OfferOpenCluster
 		}
 		g.Action.Text = fmt.Sprintf("If it is this same cluster, nothing is missing: %s, and this attempt may be abandoned. To install it anew, %s. If it is another cluster, record this one under another name.", stands, again)
@@ -514,7 +514,7 @@ func enrolledEvidence(f Facts) []Evidence {
 			out = append(out, Evidence{Label: "Refused", Value: fmt.Sprintf("%s as %s from %s, code %s", t.Refusal.AgentName, t.Refusal.AgentType, t.Refusal.Address, t.Refusal.Code), At: t.Refusal.At})
 		}
 	}
-	if why := f.Findings.why(); why != "" {
+	if why := f.Findings.Why(); why != "" {
 		out = append(out, Evidence{Label: "Self-checks", Value: "could not be read: " + why, At: f.Findings.At})
 	}
 	for _, fd := range f.Findings.Value {
@@ -533,7 +533,7 @@ func enrolledEvidence(f Facts) []Evidence {
 // ---- gate 3
 
 func judgeHeartbeat(f Facts, now time.Time) Gate {
-	if why := f.Collectors.why(); why != "" {
+	if why := f.Collectors.Why(); why != "" {
 		return Gate{State: Warning, Sentence: fmt.Sprintf("The heartbeats could not be read (%s), so whether the collector lives is unknown.", why)}
 	}
 	collectors, revoked := unrevoked(f.replicas())
@@ -694,7 +694,7 @@ func heartbeatEvidence(f Facts) []Evidence {
 // cluster than the one that is stored.
 func judgeConflict(f Facts, now time.Time) (Gate, bool) {
 	c := f.Cluster.Value
-	if f.Cluster.why() != "" || c == nil || c.Conflict.UID == "" || !c.Conflict.Ours || c.outlived(f.budget(), now) {
+	if f.Cluster.Why() != "" || c == nil || c.Conflict.UID == "" || !c.Conflict.Ours || c.outlived(f.budget(), now) {
 		return Gate{}, false
 	}
 	g := Gate{
@@ -721,10 +721,10 @@ func judgeConflict(f Facts, now time.Time) (Gate, bool) {
 }
 
 func judgeSync(f Facts, now time.Time) Gate {
-	if why := f.Cluster.why(); why != "" {
+	if why := f.Cluster.Why(); why != "" {
 		return Gate{State: Warning, Sentence: fmt.Sprintf("The stored clusters could not be read (%s), so whether an inventory landed is unknown.", why)}
 	}
-	if why := f.Collectors.why(); why != "" {
+	if why := f.Collectors.Why(); why != "" {
 		return judgeSyncOfUnknown(f, why, now)
 	}
 	if c := f.Cluster.Value; c != nil && c.Ours {

@@ -8,10 +8,10 @@ import (
 
 // ago words an age: "11 s ago", "26 min ago", "3 h 5 min ago", "2 d ago". An instant that lies ahead,
 // as after a step of the clock, reads "0 s ago".
-func ago(now, t time.Time) string { return span(now.Sub(t)) + " ago" }
+func ago(now, t time.Time) string { return Span(now.Sub(t)) + " ago" }
 
-// span words a duration in its two largest units, rounded down.
-func span(d time.Duration) string {
+// Span words a duration in its two largest units, rounded down.
+func Span(d time.Duration) string {
 	d = max(d, 0)
 	switch {
 	case d < time.Minute:
