@@ -31,7 +31,7 @@ type recording struct {
 }
 
 func (r *recording) InsertAPIToken(ctx context.Context, t access.APIToken, hash []byte, e audit.Event) error {
-	r.events = append(r.events, e.Action+" "+e.ResourceID)
+	r.events = append(r.events, string(e.Action)+" "+e.ResourceID)
 	return r.Store.InsertAPIToken(ctx, t, hash, e)
 }
 
@@ -45,7 +45,7 @@ type recordingTx struct {
 }
 
 func (t recordingTx) AppendAudit(ctx context.Context, e audit.Event) error {
-	t.of.events = append(t.of.events, e.Action+" "+e.ResourceID)
+	t.of.events = append(t.of.events, string(e.Action)+" "+e.ResourceID)
 	return t.Tx.AppendAudit(ctx, e)
 }
 
