@@ -56,7 +56,7 @@ func (s *Service) RotateCredentials(ctx context.Context, p access.Principal, age
 	}
 	err = s.Store.InTx(ctx, func(tx Tx) error {
 		return tx.AppendAudit(ctx, p.Did(s.Clock.Now(), audit.AgentCredentialsRotated).On("agent", after.ID, after.Name).In(after.ClientID, after.EnvironmentID).
-			With("template_before", fmt.Sprint(before.Template)).With("template_after", fmt.Sprint(after.Template)).
+			With("cluster_slug", after.ClusterSlug).With("template_before", fmt.Sprint(before.Template)).With("template_after", fmt.Sprint(after.Template)).
 			With("expires_at", after.CredentialExpiresAt.UTC().Format(time.RFC3339)))
 	})
 	return after, err

@@ -167,7 +167,7 @@ func (s *Service) Suspend(ctx context.Context, agentID, why string) error {
 			return err
 		}
 		return tx.AppendAudit(ctx, audit.System(now, audit.AgentSuspended).On("agent", agent.ID, agent.Name).
-			In(agent.ClientID, agent.EnvironmentID).With("why", why))
+			In(agent.ClientID, agent.EnvironmentID).With("cluster_slug", agent.ClusterSlug).With("why", why))
 	})
 	switch {
 	case errors.Is(err, ErrNotFound):

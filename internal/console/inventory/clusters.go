@@ -194,7 +194,7 @@ func (s *Service) act(ctx context.Context, p access.Principal, clusterID string,
 		if err := do(tx, c); err != nil {
 			return err
 		}
-		e := p.Did(s.Clock.Now(), action).On("cluster", c.ID, c.Name).In(c.ClientID, c.EnvironmentID).With("slug", c.Slug).With("uid", c.UID)
+		e := p.Did(s.Clock.Now(), action).On("cluster", c.ID, c.Name).In(c.ClientID, c.EnvironmentID).With("cluster_slug", c.Slug).With("uid", c.UID)
 		for name, value := range detail {
 			e = e.With(name, value)
 		}

@@ -300,7 +300,7 @@ type Status struct {
 }
 
 func event(a Attempt, p access.Principal, at time.Time, action audit.Action) audit.Event {
-	return p.Did(at, action).On("onboarding", a.ID, a.Slug).In(a.ClientID, a.EnvironmentID).With("display_name", a.DisplayName)
+	return p.Did(at, action).On("onboarding", a.ID, a.Slug).In(a.ClientID, a.EnvironmentID).With("display_name", a.DisplayName).With("cluster_slug", a.Slug)
 }
 
 func unknownAttempt(attemptID string) error {
