@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"path"
@@ -38,6 +39,27 @@ func (e AgentType) Valid() bool {
 	case Host:
 		return true
 	case K8SNodeMonitor:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AuditEventActorKind.
+const (
+	AuditEventActorKindAgent  AuditEventActorKind = "agent"
+	AuditEventActorKindSystem AuditEventActorKind = "system"
+	AuditEventActorKindUser   AuditEventActorKind = "user"
+)
+
+// Valid indicates whether the value is a known member of the AuditEventActorKind enum.
+func (e AuditEventActorKind) Valid() bool {
+	switch e {
+	case AuditEventActorKindAgent:
+		return true
+	case AuditEventActorKindSystem:
+		return true
+	case AuditEventActorKindUser:
 		return true
 	default:
 		return false
@@ -266,6 +288,35 @@ type AssignmentInput struct {
 	// EnvironmentID Absent for the whole client.
 	EnvironmentID *string `json:"environmentID,omitempty"`
 	RoleID        string  `json:"roleID"`
+}
+
+// AuditEvent defines model for AuditEvent.
+type AuditEvent struct {
+	Action        string              `json:"action"`
+	ActorID       *string             `json:"actorID,omitempty"`
+	ActorKind     AuditEventActorKind `json:"actorKind"`
+	ActorName     *string             `json:"actorName,omitempty"`
+	At            time.Time           `json:"at"`
+	ClientID      *string             `json:"clientID,omitempty"`
+	Detail        *map[string]string  `json:"detail,omitempty"`
+	EnvironmentID *string             `json:"environmentID,omitempty"`
+	ID            string              `json:"id"`
+	RemoteAddr    *string             `json:"remoteAddr,omitempty"`
+	ResourceID    *string             `json:"resourceID,omitempty"`
+	ResourceName  *string             `json:"resourceName,omitempty"`
+	ResourceType  *string             `json:"resourceType,omitempty"`
+	Sentence      string              `json:"sentence"`
+}
+
+// AuditEventActorKind defines model for AuditEvent.ActorKind.
+type AuditEventActorKind string
+
+// AuditPage defines model for AuditPage.
+type AuditPage struct {
+	Items []AuditEvent `json:"items"`
+
+	// Next The cursor of what is older; absent on the last page.
+	Next *string `json:"next,omitempty"`
 }
 
 // Challenge defines model for Challenge.
@@ -798,6 +849,24 @@ type APITokenIDParam = string
 // AssignmentIDParam defines model for assignmentIDParam.
 type AssignmentIDParam = string
 
+// AuditActionParam defines model for auditActionParam.
+type AuditActionParam = string
+
+// AuditActorParam defines model for auditActorParam.
+type AuditActorParam = string
+
+// AuditFromParam defines model for auditFromParam.
+type AuditFromParam = time.Time
+
+// AuditResourceIDParam defines model for auditResourceIDParam.
+type AuditResourceIDParam = string
+
+// AuditResourceTypeParam defines model for auditResourceTypeParam.
+type AuditResourceTypeParam = string
+
+// AuditToParam defines model for auditToParam.
+type AuditToParam = time.Time
+
 // ClientIDParam defines model for clientIDParam.
 type ClientIDParam = string
 
@@ -809,6 +878,9 @@ type ClusterIDParam = string
 
 // ClusterSlugParam defines model for clusterSlugParam.
 type ClusterSlugParam = string
+
+// CursorParam defines model for cursorParam.
+type CursorParam = string
 
 // EnvironmentIDParam defines model for environmentIDParam.
 type EnvironmentIDParam = string
@@ -860,6 +932,70 @@ type UnfinishedParam = bool
 
 // UserIDParam defines model for userIDParam.
 type UserIDParam = string
+
+// ListAuditParams defines parameters for ListAudit.
+type ListAuditParams struct {
+	// Actor Only acts of this one, by id, e-mail address or agent's name.
+	Actor *AuditActorParam `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// Action Only this action.
+	Action *AuditActionParam `form:"action,omitempty" json:"action,omitempty"`
+
+	// ResourceType Only what was done to things of this type.
+	ResourceType *AuditResourceTypeParam `form:"resourceType,omitempty" json:"resourceType,omitempty"`
+
+	// ResourceID Only what was done to the thing of this id.
+	ResourceID *AuditResourceIDParam `form:"resourceID,omitempty" json:"resourceID,omitempty"`
+
+	// Client Only rows of this client.
+	Client *ClientParam `form:"client,omitempty" json:"client,omitempty"`
+
+	// Environment Only rows of this environment.
+	Environment *EnvironmentParam `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// ClusterSlug Only agents of this cluster.
+	ClusterSlug *ClusterSlugParam `form:"clusterSlug,omitempty" json:"clusterSlug,omitempty"`
+
+	// From Only rows of then and later.
+	From *AuditFromParam `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Only rows of before then.
+	To    *AuditToParam `form:"to,omitempty" json:"to,omitempty"`
+	Limit *LimitParam   `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The next of the page before.
+	Cursor *CursorParam `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ExportAuditParams defines parameters for ExportAudit.
+type ExportAuditParams struct {
+	// Actor Only acts of this one, by id, e-mail address or agent's name.
+	Actor *AuditActorParam `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// Action Only this action.
+	Action *AuditActionParam `form:"action,omitempty" json:"action,omitempty"`
+
+	// ResourceType Only what was done to things of this type.
+	ResourceType *AuditResourceTypeParam `form:"resourceType,omitempty" json:"resourceType,omitempty"`
+
+	// ResourceID Only what was done to the thing of this id.
+	ResourceID *AuditResourceIDParam `form:"resourceID,omitempty" json:"resourceID,omitempty"`
+
+	// Client Only rows of this client.
+	Client *ClientParam `form:"client,omitempty" json:"client,omitempty"`
+
+	// Environment Only rows of this environment.
+	Environment *EnvironmentParam `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// ClusterSlug Only agents of this cluster.
+	ClusterSlug *ClusterSlugParam `form:"clusterSlug,omitempty" json:"clusterSlug,omitempty"`
+
+	// From Only rows of then and later.
+	From *AuditFromParam `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Only rows of before then.
+	To *AuditToParam `form:"to,omitempty" json:"to,omitempty"`
+}
 
 // ListOnboardingsParams defines parameters for ListOnboardings.
 type ListOnboardingsParams struct {
@@ -992,6 +1128,12 @@ type ServerInterface interface {
 	// RevokeAPIToken Revoke an API token of the caller
 	// (DELETE /api/v1/api-tokens/{apiTokenID})
 	RevokeAPIToken(w http.ResponseWriter, r *http.Request, apiTokenID APITokenIDParam)
+	// ListAudit Read the audit log, newest first
+	// (GET /api/v1/audit)
+	ListAudit(w http.ResponseWriter, r *http.Request, params ListAuditParams)
+	// ExportAudit Export the audit log as JSON lines, newest first
+	// (GET /api/v1/audit/export)
+	ExportAudit(w http.ResponseWriter, r *http.Request, params ExportAuditParams)
 	// ListClients List clients
 	// (GET /api/v1/clients)
 	ListClients(w http.ResponseWriter, r *http.Request)
@@ -1183,6 +1325,306 @@ func (siw *ServerInterfaceWrapper) RevokeAPIToken(w http.ResponseWriter, r *http
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.RevokeAPIToken(w, r, apiTokenID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListAudit operation middleware
+func (siw *ServerInterfaceWrapper) ListAudit(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAuditParams
+
+	// ------------- Optional query parameter "actor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "actor", r.URL.Query(), &params.Actor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "actor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "actor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "action" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "action", r.URL.Query(), &params.Action, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "action"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "action", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "resourceType" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "resourceType", r.URL.Query(), &params.ResourceType, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "resourceType"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "resourceType", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "resourceID" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "resourceID", r.URL.Query(), &params.ResourceID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "resourceID"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "resourceID", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "client" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "client", r.URL.Query(), &params.Client, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "client"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "client", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", r.URL.Query(), &params.Environment, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "environment"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "environment", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "clusterSlug" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "clusterSlug", r.URL.Query(), &params.ClusterSlug, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "clusterSlug"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "clusterSlug", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", r.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "from"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "from", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", r.URL.Query(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "to"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "to", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListAudit(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ExportAudit operation middleware
+func (siw *ServerInterfaceWrapper) ExportAudit(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ExportAuditParams
+
+	// ------------- Optional query parameter "actor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "actor", r.URL.Query(), &params.Actor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "actor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "actor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "action" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "action", r.URL.Query(), &params.Action, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "action"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "action", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "resourceType" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "resourceType", r.URL.Query(), &params.ResourceType, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "resourceType"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "resourceType", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "resourceID" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "resourceID", r.URL.Query(), &params.ResourceID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "resourceID"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "resourceID", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "client" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "client", r.URL.Query(), &params.Client, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "client"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "client", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", r.URL.Query(), &params.Environment, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "environment"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "environment", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "clusterSlug" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "clusterSlug", r.URL.Query(), &params.ClusterSlug, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "clusterSlug"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "clusterSlug", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", r.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "from"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "from", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", r.URL.Query(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "to"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "to", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ExportAudit(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -2760,6 +3202,8 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/fleet/agents/{agentID}/rotate-credentials", wrapper.RotateCredentials)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/fleet/agents/{agentID}/release-identity", wrapper.ReleaseIdentity)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/fleet/agents/{agentID}/revoke", wrapper.RevokeAgent)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/audit", wrapper.ListAudit)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/audit/export", wrapper.ExportAudit)
 
 	return m
 }
@@ -2865,6 +3309,113 @@ type RevokeAPITokendefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response RevokeAPITokendefaultApplicationProblemPlusJSONResponse) VisitRevokeAPITokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAuditRequestObject struct {
+	Params ListAuditParams
+}
+
+type ListAuditResponseObject interface {
+	VisitListAuditResponse(w http.ResponseWriter) error
+}
+
+type ListAudit200JSONResponse AuditPage
+
+func (response ListAudit200JSONResponse) VisitListAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAuditdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListAuditdefaultApplicationProblemPlusJSONResponse) VisitListAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExportAuditRequestObject struct {
+	Params ExportAuditParams
+}
+
+type ExportAuditResponseObject interface {
+	VisitExportAuditResponse(w http.ResponseWriter) error
+}
+
+type ExportAudit200ApplicationXNdjsonResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response ExportAudit200ApplicationXNdjsonResponse) VisitExportAuditResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type ExportAuditdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ExportAuditdefaultApplicationProblemPlusJSONResponse) VisitExportAuditResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4613,6 +5164,12 @@ type StrictServerInterface interface {
 	// RevokeAPIToken Revoke an API token of the caller
 	// (DELETE /api/v1/api-tokens/{apiTokenID})
 	RevokeAPIToken(ctx context.Context, request RevokeAPITokenRequestObject) (RevokeAPITokenResponseObject, error)
+	// ListAudit Read the audit log, newest first
+	// (GET /api/v1/audit)
+	ListAudit(ctx context.Context, request ListAuditRequestObject) (ListAuditResponseObject, error)
+	// ExportAudit Export the audit log as JSON lines, newest first
+	// (GET /api/v1/audit/export)
+	ExportAudit(ctx context.Context, request ExportAuditRequestObject) (ExportAuditResponseObject, error)
 	// ListClients List clients
 	// (GET /api/v1/clients)
 	ListClients(ctx context.Context, request ListClientsRequestObject) (ListClientsResponseObject, error)
@@ -4863,6 +5420,58 @@ func (sh *strictHandler) RevokeAPIToken(w http.ResponseWriter, r *http.Request, 
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(RevokeAPITokenResponseObject); ok {
 		if err := validResponse.VisitRevokeAPITokenResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListAudit operation middleware
+func (sh *strictHandler) ListAudit(w http.ResponseWriter, r *http.Request, params ListAuditParams) {
+	var request ListAuditRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAudit(ctx, request.(ListAuditRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAudit")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListAuditResponseObject); ok {
+		if err := validResponse.VisitListAuditResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ExportAudit operation middleware
+func (sh *strictHandler) ExportAudit(w http.ResponseWriter, r *http.Request, params ExportAuditParams) {
+	var request ExportAuditRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ExportAudit(ctx, request.(ExportAuditRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ExportAudit")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ExportAuditResponseObject); ok {
+		if err := validResponse.VisitExportAuditResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -6141,131 +6750,141 @@ func (sh *strictHandler) UnassignRole(w http.ResponseWriter, r *http.Request, us
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7D1rbxw3kn+FmFsg+2hpZMfObeQPC0Xx5rSbxIZlI4cLfAbVXTPDVQ/ZIdkazwkC7tfcD7tfcuCz2T3s",
-	"12h6bN8Dt4g1zW6SVcV6V/F+lrJ1wShQKWbn97MCc7wGCVz/hZdA5dX3r9WP6m9CZ+ezAsvVLJlRvIbZ",
-	"uRsyS2YcfisJh2x2LnkJyUykK1hj9doaf/wR6FKuZuffPEtma0Ldn08S9TkJXH3433/FJ/9xdvLth5P3",
-	"f/rdLJnJbaFmEJITupw9PCRmsrfbAvyKMhApJ4UkTH3hFc23SA8SiC2QXBGB1FdOZ4lZ+28l8G21eD1D",
-	"uNLfcVjMzmf/NK+gMjdPxfzCTW6WUpC37BZoD3T8qCMBSAiypOt+rAXjjrOyNCe9q3JjjrmiLkribFPR",
-	"kRneRknm6axjodGl/bFtaaWQwPugZQcdC1x6uuu8XI44ffatdrD5j7bC7uvYaoDeEc4GUHpt4HEgFUw5",
-	"mLqCd9pgFQw5FJ3dEprVgdeYUw0Yh5icrIns/KYeUftoBgtc5nJ2/uTsLFFTkHW5np0/138Rav564mcj",
-	"VMISuJ5OfVMUOIXOKf2otr08fR7dDGVZz4dZNvabbLEQ0A0hMyQOohBAT87M/wVQOotCidEbhnlG6LL7",
-	"sITjjnNWfms5Ia8xl+ZwAFKLazsUv7VC/+wsNh9nOXTDwIw4zu4FpGq/XcuxQzrX06W1XNv39XSMt3Gk",
-	"C5SyvFzTFwijHLAiAbTaFiugSJacCo0IxjPgCHNW0qwNIWqONpx8/bQGnpO/KAC18SYhsew+fHpE21xP",
-	"4viX/TqbPKbCpie7rm01Iir0KIEINcJCb7wVATtQ6SKPKyokzvO3fhl6VSVdEErECrJOUS8lrAupaANL",
-	"hDkgCkSugKOCszvIEGUc4RtMM0bdXzxdkTtopZ5q4jj3W+BcgIfjDWM5YEPbpejTl8yIY6BV8RkQBaMC",
-	"tBn1mrObHPS6UkalEuDKuCqKnKRYQXRemBF/+odQ4L0fiDz3XT1j8zzbT77QJzdlGSBDOTc5JPq3DCQm",
-	"ueau5njf4bwEhGlmXik5nJqTaKZTq7l4faVJRa8/y4iaDeevOSuAS6J2azFUBD/dz1IOWEJ2ofe9YHyN",
-	"5ex8lmEJJ5KsYReEyQw+FoSDGPMKydTYnZ9zLOQ7MW52QzKRjxUcFuRj9BGHO3Y7ZpqHkBR/Vcu3E/tp",
-	"kgBy7/377OYfkEo1pUPHFS1KORInFsBX9Hu8FRGBcCOASrQGTAWiDIFh+V73+Pqbb7qVswqITa5cP1bd",
-	"QNHf6Nr6j0SM3TmRsK7/o9PsdyT/4FeBOcfbXfzpr3Wt9ScFnGzkap0LYdQ63Qt1nF6v2IYiRlMtPLoB",
-	"bz5R+TniG0tTKORVBlQSuR25sdKcV2yYT4GXgMRK2UREns7OaZnnTab2VimDsEELQpfAC060JdRUuceQ",
-	"l1pDdGNLx6RHMDnnvYgxB2vovoG1koyGR9Q3dyW9tYw2WCBuhirg0Bdoo0Qskagob3IlH4Xi5hlnRQEZ",
-	"KqkkuXoKlLM8FwhT2CgUD2N2oREeXTsHjWGcvxzPlKuXr4QoR8oAvZ393vluG91L3R0QG7EgVGm/EZao",
-	"yE9AvjhJV5DeGq1HoYQJCRlSYiZBmxVwQBgJQpc5GG+IQhUWt5ChBTOekCF8569mHbtsJ5mtAHN5A1ge",
-	"QDp2SToBNIUxczjqzBwtNZUSkZdLxLSOKFeYIiIFUjyppMqy2KxIugqpPHthoUzvgErGt/pkWLI/ja2A",
-	"Qw54pLDnUDAuIbve0rQPK2/CsfsIfWOCRiEuSlEAzSB7p85znP4MQWnRvMAcrRkHA0n1//pZxkC8UEBc",
-	"gtSSuzqBllEojjKcO/hV/bLa7q7pF3sIMpIp2lcY1ThSpwH5V6OoUsZDriyOChaB8mB+GeyRT2Z3wAUx",
-	"2vMAPStwNTc9hDYoYDWxgAdVcwSLb5Ue0ysmWkZF2INkEucxqEYVFje+dSNvLSaAKk3v11mq4JFKxmfJ",
-	"7PbP4oSyDE7WjBLz04qJUFmt8H3hYw6HFKz9DL2F8Vk/T9ujn+N8MUZLlcfIvReFZRVy2UNbD2EQVdQX",
-	"jGs9arNiubL3qGA5nMYlZANiQ77ngx/D4dgAlR0XA83lCuc50CWMBUr43uMtyMaCq6+H34qu3wR/JreJ",
-	"x4nwDvOyw6pMZh9PluzE+kzeAsVU2v35ne5DwJMag2ZZk3PcCg57GoKXRtMeawEu25mbfvZzmw7XY5KQ",
-	"zncdmxdxAZ0yushJKns9jNY6vHTj9bulzTfAef5qMTv/tQfwZvzD+6ZF+MpECLS2USmJRmcUSEjGITMs",
-	"7AXChrF5HYhrjxijcKqWZJXKiF1mP0vAOjo36k3KJNIOPKPc+PNLqPzm2SzmDbETjDnv9pU3gK1bsKl7",
-	"bavdm1jJWitflMlzxPIMeIKgYOnqA14BzhDjRvf+EERlD2R09QnhYEQrxS0IF1Ip1jHz+CLEnrIcPLYb",
-	"iB6u2R7SjLolNBvOSP5OaGa97bvqm0JnBYXH+isxl/n2WsMnAtQ4HAlF6r3z6qwgDkLpBHnONiJBVjeg",
-	"8DE8dhyKHKcgEJEJyomQAq1YniGM1uSjLDm4gJ4mWLlhp8hidbMiuTpTVB3JgCq9gz+ZKW1bwaLFVmV3",
-	"JDOMddeAafNrWAdUHSTvrr4P4446aoxuyxs4EVshYR09M3vbHgEP3jVEmmfGbsVL8VJ/zVBejV9X3KxD",
-	"CB1BWhphN6mFcllJkhGu7zuX7hZ3Wmuktz1nWdujgmUtTwTwO9L6yQ3jtznD8ZebKpCevrbM8AN2EcGM",
-	"idttFHreNbBf8GAU4xzt/vvHJiIHfr54e41KARz97Ze3L9S/chACbYhcsVKac3sLWyRA+06xRBTugKMc",
-	"Fuap1ph6HRKNScv1DXDHFwrgayLUgUfuldNZ0oc5tZtgjgAgfebFSy2R38BvJYw+sji04Af7UlJc4BuS",
-	"W59+d5SnZoQF2v3zJ097tHvvef551zaIpW/seKrrSHq5LuRW260rJqRNRDutBwgiOUvROFUkkBCGfy9O",
-	"/s1EgN//vvr36YeT938MHv3hL79r9ZGmf4dth4PvK2FIXFGy2kEw9zs1w9OTf35///z5Q3QCQZYUK3G7",
-	"O8F3WMA3z9DvOd6gd29+/IOXdPrEuPcQuwMj4AvO1Aj4KM/Vvz+SNT4x+uHJkwR5zCfIk1mCAhzpWLKC",
-	"boIApyukfYHoZosworDJCYUGep48/XMvzQSytjNc3y2Iq3PhxWnl3AvIP8RXUnMJVGDuOrMmC+CABt+Q",
-	"KNOASE6v8K5GHky/p+0PpLi8iCSBvfzJUejlBbqBFbG5CVoI4CzjIAQIG3Qh2ubThpkJIKTGuEviE757",
-	"86OIWXs2y4ktUMFhARxsuNTrPLtyo6HdcBDlOqZuv+Ul2MWqXQi8BqROnjO50A0sGDcpGNp7T9T/rP2M",
-	"bnB6G9ONY5QdKJdRH/euauk8Q7WEXLeTGuUE4ItTfpWmesgA6qdwlwUQ7Pec1fd+IB/ZN18fyEUWLG1y",
-	"zT8kgf2dZS+VSUfT0cxTxjwlVWRqDViUvOG26aSjHN9A3pLyY6KBkVQLTLSk8xqnkYVM+vnV0103fWDx",
-	"6nSsfkI1q3PDY4D8K4E8e8k5G+t4NBlicYubKRWQ7278b9evfkb2KWIc+YIin8bbvR334cTNHt+RiY3v",
-	"QxkD0xZWkN6O1TGSWWrVrpqX++mzyMg1CIGX8cE9kwiJZSnCkBy7VVYg5lSNSGYLTHKTQXlLGm6A1liH",
-	"2q7/dLW8DuiLo1okdc2mT6UPkzjGZlus8ccr88qzs13hPsxY+BRaq99zDGc/WLt2DKJM4ngP4NSHL2yK",
-	"eTKDgGcPExXuhYge1Sa/tTHe5mih0s0fPTcwZD+Va5bIfHBozSzLvZRUidhuTQF42lB04WE+Rm9i6zWm",
-	"MX2TIV5SRCjCSKwgz6PKMFssYoz8wiYLa76t1GGdguZT9dZ4i/SbLa6Uj7IfbnpUGyiuHbYckyuwEJqr",
-	"bTCRhtHd5Cy9tb81mF8sA+EHjqmE7LX33xw3EaGozdsjBquxMQDtBNWOFVE0MRoAOkYRFyPHl9GTH0nd",
-	"rK/HTxSFmCl0uKzOyqhEA6sN7ObTCpu15lI3tWGnzppRggTCcWfjGuSKZSF9rzElC2hJnnEHqr6AvzKO",
-	"MHr96vrqXzsOuD0bdWHYY8U2gG1Xa9eReH3Bf7oD5PsUDOyrJBzWgLSvfNfiqiNZ4BEWjKLNiqG1zvHW",
-	"Ocz7BUoPVvewxh/fCYj4OM5sVn9JdSlmLT0vkr6/KzDCKsGpiyQGiu1IHVMyE2WaAmTxfGttE/qsSR2S",
-	"9H6YDZEri8KBHEvAkOhNX+qhL/twuLNfDqk3JBEHnL7Tt48zYr8j2JNc9sYCw8drQlo67agDuqL/wkou",
-	"asVgylRqBG8LJBn69gxleCtMCpupnCsIpZCph82MxRfo6TOTFbEhAmolLk+ffHPWV+NSO2SuirlZortv",
-	"oUzvyavv/ifi8/aIcNV5UaD6kx8rrmuEvhjSYxWrU7T4Qp0Z+FjkJCUSpStGUmjxSnaS5OROqJr0mTQG",
-	"Hc60V4kPaQjKUds6XKlPbRl9G91Rz3NyV2VKZoZzZR/KYuaZflSxqVJhxsHsFgoZtwF1z4KoQKxcLhG5",
-	"hEcJpVbqUYdLfaw9XUutD6WszI0/8AaQGu/z03wwY4NFP+5sgwYNjS4afaX/dZBDF3/ZlNLuzNs8dQfM",
-	"k9rvALslRIHk2etYWemKnMeQEE5TEOJ7RkeV2LgK6lF67GPSQB+pNu8mNRJR5HjbOuFhYo0tOrFPVhsL",
-	"dqUfXiqjZxwodC6fd9d29mnQo67L9RrzbUfa2kiNsjWHLERDX1irOhf7KJINhDeTPHocp33k0IBHc//h",
-	"5N1bm1whCbjL/kGx6iNvIGU8G61rBM7CAWqGc5c8JDtKyq49XOSYUKNxJ7qU1yggLxAt89zKNZ3jqcNw",
-	"WlE61Y7TPMc3OTRkSHhoq5l/ZrH8LCVaKTNTB19/gUDnBJmp7czxhAAmYZR/JNTFxyE+yA7YjfnJ8Spg",
-	"g3SCZYXx+xr2IiBNPGF0U13FzEZFEpSk69vWW47TWx97GyvhXC+0KGU65xxzDVTycum7qQQsI6myM3x1",
-	"gPqN6RRCX5Xa5t3x0mXwVvcjoi6UV8AL1+O0jSh2X2MhNoxnlyu8Rw1WybludGa+sQeHp7AZ+vbT3jhm",
-	"YzX1r0c3X/VmGcVFswgbutYBkyhppNF8PF09qx6JNpLqCMED57Y4Z2CE02cBxGJtiiF0Bc7KluTlthBZ",
-	"VcHbY3yaaGYYNCtNOnsWl9i6hcLohGWTDRrlDoQjrmWpbo+zHVyg31p/az0vcVZkFRIfVdMJIuYFX7cU",
-	"dknqZnWRqi2XDz+knirRVruWAi39Dmgt89ku9CuBrABx/jXfAcqa+nGPModFKXDebhpzg1u00daxtowX",
-	"pdC9ozZRYAxTksNOmVb9DfadOOKIUxuFzX6JDo9JjK4lCR8q+/fVnWnNpdN4udpYLYvXd36yTSuyzy9r",
-	"tz8Xt5opjs16p4dObEZYdQUd098AmxCQ62IhtjTV+mXDACq57vL1k6gpNO2lguBytWJ5LVoDGVUb5vMl",
-	"eqduJhO6lIZg2iTcThTGtr3FiJNyU5JcXtG4Sjy6b4mPnD8m4BlWS7vl1b/dtvdjJX6277RxwGKBQZvg",
-	"9NzoV/avJz0wcb3JBgBhcmNaU9n+ZrTrihn4rw9RWVXB+Br2STCBdZuyN5rcO3OcdvJgIlqMbZfYn4fh",
-	"2iqaxSdDyaTu8BrJMGzeT1QjtQlA0WfLer+ZsE5WJxfFk8pk21suEyle1mdTkvo91PtmNlXANAblSJX4",
-	"DhPreNnJK1HjvS1MhEtU1s2FwixmLRGlmhxtQeq2Q3IFFK10FTpS4G6p580YhTjDz0a6ZvUkw2m/JZrA",
-	"NjSWBffLiinRLqp6ZyGh6I/LVMC1W3UzuPXGsPhOjO8NkUpy1wLIqsn/iKZCVZOeCJD26ePZytIeX57R",
-	"4DgWFvVkiRAIbTDfq32m21ctEbiuzw4sNnwywElSHMpD0uTSXb4RBZvJJbkm+v0luXr9NZbp6oAH51Pg",
-	"qLEx0xy85ERurxWgrNwDzKO5uhRdvL4yxvip65ysN2Ve8J9fSVn0O/N1W4jAvh/0SVFpPDuJxGRJITsh",
-	"FN1wthHAXyirky5dR5WUrQEtOFsjTE1zQMbJklDrUdAuAN8xOmXslkDV1tkatB/c/BUlFURZiro5MqEL",
-	"trsy26FA38KwxnRr21wJ246QUd9IK/EJSxgVWK4QoZIh9Yrtu3KqfQop2GJPu7aLAqcrOHl6ejZLZiXP",
-	"LbjE+Xy+2WxOsX58yvhybt8V8x+vLl/+fP1Sv1O512avzS7RpVlPYOeez+6eaAFWAMUFmZ3Pvj49O/3a",
-	"VA2vNNnMcUHmd0/Uf06kd/YsIdZmxQZRcCoFwsKZtsANBKokcP3jVwJxloMwJfES2WdKFijAaPcBN86T",
-	"JOhSalK6EOOICO8xQlcSsVLm5A6EhrI5TJZSAjMb+Cm6qJ4b1xNFOFsrK1VyLBlHAqRItEcDowz0YddG",
-	"a2LnQ3AH3DZWr2dxKkwqRqGHX2Wz85liga67rpg1ens/PTvr6Os9rp93radxpKn3975ZkUvZin/PLzDo",
-	"EJ7MhFO19Yb0jj3TEA4GKc5zc7rxUijO647V+2T28STMYPdPdDWYERJ1uF1qMez7EhuODkJ+x7LtwWFm",
-	"ZPhDXXBIXsLDDsKeHHxym/UVQdlPNhAp6/FRRfgu/oSp2ABHOD8QdnUaIA4kgu/ltw9yH5II+5jfVxdb",
-	"PRgmkoOxkeok8EYftoAEwvvFWpp+VUPmzUu2Ht7vIPPZLg871DExi6+D8hHHJICklTMBF97lOJd2zIT8",
-	"JmibNzW3Sf1uHMQkUEzTbQRiduy5TqNTT0XKCnNzkJB97ObSXcQ1BbMJ2x8emdW43oPT4ekiU8LSX2Q2",
-	"HE8bTnQGQYUoqzXFaH5+77KVHlrJ/weQHo3jGEb9lrkIuzj7ghDyBvCeGNk5OanvXFk4W6kO8ndFFh6e",
-	"x0P9Mzh8XxaudUD4UOfPrbfr+M1tWPSknoTSKpCqDBTxWApJel9o3kA06VFuJAFOLQvdvUkJorDRfRUJ",
-	"FyHKA4TsYn3FxHjZaJIFX4WJQp/jEW8mmh75mEeSKyO08DbI2ICPRGj93jQfsvl2mlIOKfyHLcw9O6q1",
-	"YSbVBriBie4Oqj06Nzi9RZIhMpK2d/kZZ5s+ZhZk8XXr1S/DgZ+xftFs2HMMf0AIRGXqHEb5GKK2v6xd",
-	"bvo58qad3k5HNgBqTZUmtgIoql82O70uYv3Nu+7J3QMcpj8fQRPZuc13wDvNWx0HvBLcmztgdHiJ7KRc",
-	"aKdkc2o2VE8sbFWRLJ0MFyFNJtQI8xK5qtUiGz+2E562qN/40bDX4M61S7qWP/70GVqxkosEPX2u62V3",
-	"3cmG4V3VE/I/R463W0F+ZJYXKaz9vFysNWJ9DHXuKjhN02x+H5Jnp9P1wlQjPkLb370v+rieV7uDQKt8",
-	"gSiTK0KXCHKhSzMkK1NzT+yBVcseyM+DCqo271WjemoS8B+cx/tar4k9WuqcuoNjYWmDixjpCwRW+uoK",
-	"H7VoHq59rOPxWK5qHtqQvFMU9ZmjeWe9EyL6J5seVh3gaRDYF0Kxg8Zi5rfBilh1pfq0Ol4yUCd4hFo7",
-	"rbO8unNi+lCTx7qjOP/TSHdahOCU0WKrSRpCuNVLtFsuE1TK+F5DqF5hUEXkbe2iAJohvJDAN5hnkftf",
-	"5cq3kjYXwKILrfYI9OzsW/eZDzgnd2AvXMHIXxrSnI0IZC4A1bfAuOUT08Z2g4ms0jk2WKDfSgKm98y3",
-	"Z0hAymhmromx2RZqfz+8fIv++z//a+6KfCTkuXAtr3VeyZLF9GVzZ667TWS8qmyx9WkiyGrp2o1iwKoT",
-	"Ukx1l7YdvHZjcS4k3o6h2xZ9JumIq00FxoMzi6OE1hw09ucUbZIpZBRzrC/KPiHBTdlxb1jjRu2DoGmC",
-	"pJv6Ko8ejZucPswGTcVbeN24ZnEYcdA1QfvQz2ALpE5AvKp6bTvarjD2cz7abo0Tou4t6GYTVpY6YWOd",
-	"2YYLp2wNyoCsjEoibJ5hdgRc3gtTffTQHW7VmcDi0egcoMOa5Qwe/yVqx76qa/jaR7lvbwnNhi+GZXAM",
-	"g6/q+TW1zs0oIEtGtaOmVd+qCcXhpKzRc9vlqLl/x5ToTxUPCm/lOrIIbFwvdHj02toDzXDqxQK/vldE",
-	"W+H/pbM4jA4bYNnotCcklhVZi/dEMDs3L8/vbavqh3n97qK2NAcKm8vwqpqR+abLI7jVay0Fjq06Bdc6",
-	"TUgz7xupTbCprm2q8Kg5xTiyMWMj5FJrttCZHxq0DZgOzH6So0H5Qtxa5bRq6CCZLr0ZCFvTXCEG3PA2",
-	"jThsXzMh3bUgE/Hb5q0jg07O4W374YxRwUSTvQOfkYwC8sWJ65/+WFZZpWvM72ut7x5s45D2XM/HZFzU",
-	"pvoc0y7OvrS0C5f/ecjMi6bOtMgB5LzqhNRqelws90qO8h3DJ7AkHu3dToYaTtd5ufzSszY0Ao+Ty7ps",
-	"lHVoImuT3EMc7SGVVupfl6s9dHPr8TUnd9DRyPu0/WVsQbuq+jH4Xs/l7IdHa5HHcjibZVvPh07MjOtY",
-	"PVga7VaeBlAHPhDTO5RHA7rXzo2fhjmHHLCAAQ7lN2bk3h7l/1U40qAwCQjuVtXgfJjcrlypbcTEYvQh",
-	"eNyZGYJLxYO6MKhrKP//hOlIog5S9pmQk6GKKZo4qeavmUQNqSRuRSB89J3a5t5iG0E1F5ToKKAWYFW8",
-	"9vnZ11aQscUiJxR88+Qblm2REpk6N9KMoewDhyLfBjcLmyl9sx6b/rYhckUoeu4CtJFQq97fZbC9/8ME",
-	"9xM2xb+MahQYmC5ApiuE0YKDWIWEaFpGaOo0PWhRcNX/weiyniY9v5eDa7AflW8qP4ci7MmSLXULi06D",
-	"6I0eMWVczPXMm1pf53Yn/XalHhmpJHWlvd31HG9Mk5JJ/Ke+yeKR05FNz8GpC7C5gdxQBA0rvtZj5/fq",
-	"Pz3cwlgQFn3juIT5+ic0ewzwjBpnZeWK5Zk4DDiTme0SFvOmHQhgn/y0nH0xp+UN6GRh05jP+M4yFDSd",
-	"NN7WSU5T0OqqzSC+9t2oJgPwtW8sMhmMf1kxRITt34UINR2VXHLFVl8CnLG926DY3+Zh4zR7xur7eUkz",
-	"YTs22XfqjVjQTWm7UlF7/LG4Fadhf6MlQ4yiDeO3hC4TJAhNARWcLTleC80mdB+v80CL9i2m1DZX+A5Q",
-	"DvgWskRr4BoU3Bsla4QF2tgrWBsSUWeWBHcSTHHOG5c4fKLoiKccs4wARV8JD8+96aUUfRnf74RJ/J3s",
-	"0PmWiFMraqWopzC3cy49cm9FTbdfnIYkq9aaR1bUTEvJqRW1UtQy//oQNEy06LHze9NUubNDjkXcOI3D",
-	"fPcI1vnUKLAJvGo/JoNeu7x1L0LT8bWWyfeow+OCqM1GiRQ2lYjY7TSIgGYNmRVIDPNgp69YqZtjahdO",
-	"mRFlrm2QwFsloDa6ReUpukA8nOWG69CyvlfL9qLUjRd2xZBRVA9ENtNwC9PI9ciK6vSkqtTTpCIOMIUR",
-	"/i9DxrpcQoBLOo4Iyyk4TLwnaFywhj0wP1O284k7aDpMthWt782GhuCvoyljQ5teLEB3P0ZY6hv6bKNU",
-	"xXFisVDjggsp4HEEkHyZfR+PIvHnjabtLVUietBePodjsPKqifyn6coa9LCfUAnUs3ifE3PaiJLzyCD8",
-	"0H6HdlKZ31d/9Dj43lF8IOoZcI6DRX2Kk/xWh3AMhkx/8eFnuB8xzXRA15391/cKNN5JZPMCgd85IJtO",
-	"4HMNDLuQ6M2AtihQGdCuTlK7XbQvAjfTaU+rnuhVOqFaif2x6tfsf3K7D38yEj74hYXXl/pffQp/8JsJ",
-	"bz28f/ifAAAA//8=",
+	"7D1rbxw3kn+FmFsg+2g97Ni5jfxhoShOTrtJbEg2crjAZ1DdNTNc9ZAdkq3RnCDgfs39sPslBz6b3cN+",
+	"jabHzu0ebhFrmt0kq4r1ruLDLGWrglGgUszOHmYF5ngFErj+Cy+Aystv36of1d+Ezs5mBZbLWTKjeAWz",
+	"Mzdklsw4/FoSDtnsTPISkplIl7DC6rUVvv8B6EIuZ2dfvUhmK0Ldn88S9TkJXH34P3/BR/91evT1x6MP",
+	"f/rdLJnJTaFmEJITupg9PiZmsnebAvyKMhApJ4UkTH3hDc03SA8SiM2RXBKB1FeOZ4lZ+68l8E21eD1D",
+	"uNLfcZjPzmb/clJB5cQ8FSfnbnKzlIK8Y7dAe6DjRx0IQEKQBV31Yy0Yd6CVlRmR56lCVBfyNMqwHtaG",
+	"NPN01rHKxro+fvhj95oY76SnNKAmRiFBNxtEsgTB0QqTHOEs4yAEYtyQ3hcCqZV2LJ/xttU/f/midaHf",
+	"cbbqWidna7tOoAjTDOVYAm9bxpyzVW0Vc8ZXWM7OZhmWcCTJCtphdgWClTyFgMgiC1ovsURrLFDGKCDJ",
+	"1MoUFOnCg5NkbevjfoouTPesr49VRFZI6GIY7+DBHHsjxndsCIZvYM44aES3cja2C3LTnPSyDjfmMGzD",
+	"zDaM7IlAZngbUMzTEcgyS/tj29JKIYH3QcsOOhS49HTXebkYISLtW+1g8x9thd2X0dWUXLTy1ndLQBTu",
+	"pWVZqMALsJTduhD9vVbeeXoaWwTQO8LZAJlYG3gYdAVTDibx4J02OAVD9kXst4RmdeA15lQDxlFHTlZE",
+	"dn5Tj6h9NIM5LnM5O3umkL3C92RVrmZnL/VfhJq/nvnZCJWwAK6nU98UBU6hc0o/ql1CRzdDWdbzYZaN",
+	"/SabzwV0Q8gMiYMoBNCzU/N/AZROo1Bi9IZhnhG66D4s4bjDnJVfW07IW8w9D+nSu34dyTc4y6EbBmbE",
+	"YXYvoK46R5Zjh3Sup8u+ubbv6+kYb+NI5yhlebmirxBGOWBFAmi5KZTSKUtOhUYE4xlwhDkraauGp+Zo",
+	"w8mXz2vgOfqLAlAbbxISy+7Dp0e0zfUsjn/Zb93JQ5p2erLr2lZj9pMaJRChRljojbciYAsqXeRxSYXE",
+	"ef7OL0OvqqRzQolYQtapb0gJq0Iq2sASYa4kP5FL4Kjg7A4yRJXxdIOp0sPtXzxdkjtopZ5q4jj3m+Nc",
+	"gIfjDWM5YEPbpehT2syIQ6BV8RkQBaMCtMPlLWc3Oeh1pYxKJcDPHma4KHKSYgXRk8KM+NPfhQLvw0Dk",
+	"ue/qGZvn2X7ylT65KcsAGcq5ySHRv2UglaGrZaP+4Q7nJWgbU79SKpVNn0QznVrN+dtLTSp6/VlG1Gw4",
+	"f8tZAVwStVuLoSL46WGWcsASsnM51GpJZnBfEA5izCskU2O3fs6xkO/FuNkNyUQ+VnCYk/voIw537HbM",
+	"NI8hKf6ilm8n9tMkAeQ++PfZzd8hlWpKh45LWpRyJE4sgC/pt3gjIgLhRgCVaAWYCkQZAsPyve7x5Vdf",
+	"dStnFRCbXLl+rLqBor/RtfUfiBi7cyJhVf9Hp4PQkfyjXwXmHG+28ae/1rXWHxVwspGrdc7GUet0L9Rx",
+	"er1ka4oYTbXw6Aa8+UTlEY1vLE2hkJcZUEnkZuTGSnNesagMRbFUNhGRx7MzWuZ5EjUu12hO6AJ4wYm2",
+	"hJoq9xjyUmuIbmzhmPQIJudcKDHmYK3tK1gpyWh4RH1zl9Kb7Np5xc1Q7Q96ZXxaRKKivMmVfBSKm2ec",
+	"FQVkqKSS5OopUM7yXCBMYa1QPIzZhZ6A6No5aAzj/PV4ply9fClEOVIG6O3s9s43m+he6u6A2Ig5oUr7",
+	"FXHfhoB8fpQuIb01Wo9CCRMSMqTETILWS+CAMBKELnIwLhmFKixuIUNzZtwxQ/jOd2Yd22wnmS0Bc3kD",
+	"WO5BOnZJOgE0hTFzOOrMHC01lRKRlwvEtI4ol5giIgVSPKmkyrJYL0m6DKk8e2WhTO+ASsY3xq1ryP44",
+	"tgIOOeCRwp5DwbiE7HpD0z6sXIVjdxH6xgSNQlyUogCaQfZenec4/RmC0qJ5jjlaGY8xpkj9v36WMRCv",
+	"FBAXILXkrk6gZRTOwzxsuX5VPy8322v62R6CjGSK9hVGNY7UaUD+1SiqlPGQK4ujgkWgPJhfBsfuktkd",
+	"cEGM9jxAzwr83U0PoQ0fWk0s4EHVHMHiW6XH9IqJllER9iCZxHkMqlGFxY1v3cg7iwmgStP7ZZYqeNhw",
+	"1+2fxRFlGRytGCXmpyUTobJa4fvcRyf3KVj7GXoL47N+nrZHP8X5YoyWKo+Rey8Kyyo4u4O2HsIgqqjP",
+	"Gdd61HrJcmXvUcFyOI5LyAbEhnzPR2CGw7EBKjsuCpoyI/L13XjKsEHjGA51QLYFv/rZ3wjNQrIuBSjy",
+	"1Ux0lszERkhYRQlZv/5Tm9zEY5SjLso29nk7RCKvbEF299MBKybhPMt4y2Mfx+163AqkWpg1KguBSqV9",
+	"DDyCWKGsQmsSpBO4D7US3lu8gGkZdUXeEW5N4V7GZb0JjCE2t9q/QCzPgL9C2BxRRvUJ1aJWmU/9Rl27",
+	"iXqxxHkOdDQk0vC9pztxGuutvh5+K7p+EwSe3C01Tovu8PB0OHaS2f3Rgh1Zt+U7oJhKuz+/011kyKT+",
+	"GLOsyZWeCg47+mIujLE7VtAs2jmoftbK6Xq8AqTzXadpibiOnDI6z0kqe5381kFz4cbrd0ubHIjz/M18",
+	"dvZLD+DN+McPTafMm3nFhSo7TVqOJSTjkBktwjMub4Zw7ZRmFI61wDN2XcQ1Yj9LwMYa1upNyiTSPnRj",
+	"X/jzS6j86sUs5pC0E4w57/aVK8DWM980fzbV7k24cqXtH8rkmWHXCYKCpcuPeAk4Q4qfq41/DLIz9uT3",
+	"6JP0wYhWipsTLqSybWMeqvMQe8p499huIHq4cblPT8YtodlwRqL0BBvw2pbJCp0VFJ4aMsBc5ptrDZ8I",
+	"UONwJBSp986qs4I4CKWW5zlbiwRZ9Vzn2lQf4FDkOAWBiExQToQUaMnyDGG0Ivey5OBi6ppg5ZodI4vV",
+	"9ZLk6kxRdSQDqvQxtmSmDF4FixZ3EbsjGcTVRdHmWrQ+4DpI3l9+G4b+deIGui1v4Mgo5dEzs7P5H/Dg",
+	"bV9A88zYrXgpXuqvGcqr8euKm3UIoQNISyPsJnUSXFSSZET06c7lpsfjRhrpbc9Z1vaoYFnLEwH8jrR+",
+	"cs34bc5w/OWmCqSnry0z/IBdRDBj4nYbhZ73zu0WvxvFOEd74P++jsiBn87fXSNlLqO//vzulfpXDkKg",
+	"NZFLVkpzbm9hgwTo8AWWiMIdcJTD3DzVGlOvT7Axabm6Ae7TCoGviFAHHrlXjmdJH+bUboI5AoD0mRev",
+	"tUS+gl9LGH1kcehEG+zOTHGBb0huw2rdgdaaERZo9y+fPe/R7n3w56dt2yCWQbUVLKoj6fWqkBvtOloy",
+	"IW1C6nE9RhdJG4yGiiOxvDAD4/zoP0wSxoffV/8+/nj04Y/Boz/85XetYYr0b7Dp8LF/IQyJK0pWOwjm",
+	"fq9meH70rx8eXr58jE4gyIJiJW63J/gGC/jqBfo9x2v0/uqHP3hJp0+Mew+xOzACvuBMjYB7eab+fU9W",
+	"+Mjoh0fPEuQxnyBPZgkKcKTTORR0EwQ4XSLtjkc3G4QRhXVOKDTQ8+z5n3tpJpC1nRkz3YK4OhdenFb+",
+	"9YD8Q3wlNZdABeauM2sScfZo8A0J9A4IpvYK72rk3vR72v5AiovzSB7m6x8dhV6coxtYEpsepIWALZIB",
+	"YeOeRNt82jAzMbzUGHdJfML3Vz+ImLVnEw3ZHBUc5sDBZix4nafN8em1Gw6iXMXU7Xe8BLtYtQuBV4DU",
+	"yXMml6vCUMdGB9CI+p+1n9ENTm9junGMsgPlMhpm2lYtnWeolpjvdlKjnAB8ccqvMsX3mcPwKdxlAQT7",
+	"PWf1ve/JR/bVl3tykQVLm1zzD0lgd2fZa2XSWS/8GOYpY56SKji8AixK3nDbdNJRjm8gb4kkmIB8JNsJ",
+	"Ey3pvMZpZCGTfn71dDtSFli8OiOyn1DN6tzwGCC/I5BnrzlnYx2PVRBoW4thSgXk2xv/6/Wbn5B9ihhH",
+	"vvrXZ9J3b8d92Ieg4jsy6Sm7UMbA4NgS0tuxOoYuT9r2cj9/ERm5AiHwIj64ZxIhsSxFGD5kt8oKxJyq",
+	"EclsjklukphvScMN0BrrUNv1n66W1wF9cVCLpK7Z9Kn0YR7V2ISnFb6/NK+8OI1EzAYZC59Ca/V7juHs",
+	"e2vX7hTf7gKc+vC5rfJIZhDw7GGiwr0Q0aPa5Lc2xtscLa2RW1vUMWQ/lWuWyHxwaM0sy72UVLUQbk0B",
+	"eNpQdO5hPkZvYqsVpjF9kyFeUkQowkgsIc+jyjCbz2OM/Nzm62u+7ePAPlt2hTdIv9niSjFx5Z40XzWq",
+	"DRTXDluOyRVYCM3V1phIw+hucpbe2t8azC+WO/E9x1RC9tb7bw6bC1TU5u0Rg9XYGIC2gmqHiiiaGA0A",
+	"HaOIi5Hjy+jJj2RP19fjJ4pCzNQaXVRnZVSigdUGtlPahU0cddnT2rBTZ80oQQLhuLNxBXLJajlAK0zJ",
+	"HFry12Q0UeM7xhFGb99cX/57xwG3Z6MuDHus2Aaw7WrtOhKvL/hPd4B8l5qdXZWE/RqQ9pVvWlx1JAs8",
+	"woJRtF4ytNJlFrqMYLdA6d5Kj1b4/r2AiI/j1BbWlFRXQ9cyZCMVNNsCIyzUnbpOaaDYjpQSJjNRpilA",
+	"Fi95+Nn0NLHWmQ5Jej/MmsilReFAjiVgSPSmL/vXV1453Nkvh9QbkogDTt/p28UZsdsR7MnvvLLA8PGa",
+	"kJaOO0rxLum/sZKLWj2mMpUawdsCSYa+PkUZ3giTRWqKVwtCKWTqYTNp+BV6/sJkRayJgFqV2fNnX532",
+	"lZnVDplrJNCskt+1Vq335NV3/yPxqbNEuALZKFD9yY/VtzZCXwzpsYrVKVp8pc4M3Bc5SYlE6ZKRFFq8",
+	"kp0kObkTqiZ9Jo1BhzPtVGVHGoJy1Lb2V21XW0bfRrfU85zcVZmSmeFc2ceymHmmH1VsqlSYcTC7hULG",
+	"bcBbm1vd5XKJyCU8Sii1Uo86XOpj7elaan0oZWVu/IE3gNR4n5/mgxlrLPpxZ3ukaGh00egb/a+9HLr4",
+	"y6aafWve5qnbY57UbgfYLSEKJM9ex8pK12dgDAnhNAUhvmV0VJWba2Jwvq9M/7400CeqzdtJjUQUOd60",
+	"TrifWGOLTuyT1caCXemHF8roGQcKncvn3bWdrVL0qOtytcJ805G2NlKjbM0hC9HQF9aqzsUuimQD4c0k",
+	"jx7HaR85NODR3H84effWJldIAu6ye1Cs+sgVpIxno3WNwFk4QM1w7pLHZEtJ2baHixwTajTuRFfTGwXk",
+	"FaJlnlu5pnM8dRhOK0rH2nGa5/gmh4YMCQ9tNfNPLJafpUQrZWbq4OuvEOicIDO1nTmeEMAkjPKPhLr4",
+	"OMQH2QHbMT85XgVskE6wrDB+X8NeBKSJJ4xuqquY2ahIgpJ0fdt6x3F662NvYyWc64kYL2ayzjnmehjl",
+	"5cI3NApYRlJlZ/jqAPUb0ymEvjC8zbvjpcvgre5GRF0or4AXrsdpG1HsvsVCrBnPLpZ4hxqsknPda9B8",
+	"YwcOT2E99O3nvXHMxmrqX49uvmqPNIqLZhE2dK0DJlHSSKP5eLqAXT0SbSTVEYIHzm1xzsAIp88CiMXa",
+	"FEPoCpyVLcnLbSGyqoi+x/g00cwwaFaadPYsLrF1F5PRCcsmGzTKHQhHXMtS3aFqM7hHRmsJvPW8xFmR",
+	"VUh8VE0niJgXfN1S2Kism9VFqrZcPvyQeqpEW+1aCrS0HKG1zGe70C8EsgLE+dd8EzZr6sc9yhzmpcB5",
+	"u2nMDW7RWlvH2jKel0K3b1tHgTFMSQ475lr1N9h34ogjTm0U1rslOjwlMbqWJLyv7N83d6Y7nk7j5Wpj",
+	"tSxe33zN9o3JPr+s3f5c3GqmODbrzVY6sRlh1RV0TIsRbEJArpGM2NBU65cNA6jkutHej6Km0LSXCoLL",
+	"1YrltWgNZFRtmM+X6J26mUzoUhqCaZNwO1EY2w4zI07KTUlyeUnjKvHo1kE+cv6UgGdYLe2WV/92294P",
+	"lfjZvtPuhvZhgtNLo1/Zv571wMS1BxwAhMmNaU1lu5vRrjFt4L/eR2VVBeNr2CXBBFZtyt5ocu/McdrK",
+	"g4loMbZjaX8ehutsahafDCWTusNrJMOweT9RjdQmAEWfLeotn8I6WZ1cFE8qk21vuUykeFmfTUnq91Dv",
+	"mtlUAdMYlCNV4jtMrONlK69Ejfe2MBEuUVn39wqzmM39G2pytAGpO3/pu0KWugodKXC31PNmjEKc4Wcj",
+	"XbN6kuG03xJNYGsay4L7ecmUaBdVvbOQUPTHZSrg2q26Gdx6Y1h8L8b3hkgluWsBZHUjz4h2MVWfrAiQ",
+	"dmml28rSnl6e0eA4Fhb1ZIkQCG0w36mDrdtX86qdQGgPLDZ8NsBJUuzLQ9Lk0l2+EQWbySW5JvrdJbl6",
+	"/S2W6XKPB+dT4KixMdOfv+REbq4VoKzcA8yjuboUnb+9NMb4sWterjdlXvCfX0pZ9DvzdVuIwL4f9ElR",
+	"aTxbicRkQSE7IhTdcLYWwF8pq5MuXEeVlK0AzTlbIUxNf07GyYJQ61HQLgDftD1l7JZA1VndGrQf3fwV",
+	"JRVEWYq6Pzmhc7a9MtuhQF+EssJ0YzvNCdsRlFHfyy7xCUsYFVguEaGSIfWK7btyrH0KKdhiT7u28wKn",
+	"Szh6fnw6S2Ylzy24xNnJyXq9Psb68THjixP7rjj54fLi9U/Xr/U7lXtt9tbsEl2Y9QR27tns7pkWYAVQ",
+	"XJDZ2ezL49PjL03V8FKTzQkuyMndM/WfI+mdPQuItVmxQRR9QxkWzrQFbiBQJYHrH78QiLMchCmJl8g+",
+	"U7JAAUa7D7hxniRBo2CT0oUYR0R4jxG6lIiVMid3IDSUzWGylBKY2cCP0Xn13LieKMLZSlmpkmPJOBIg",
+	"RaI9GhhloA+7NloTOx+CO+D2boN6FqfCpGIUevhlNjubKRboGlyLWaO9/vPT047W+uNa6tfaikf66n/r",
+	"mxW5lK349/wCgyb9yUw4VVtvSO/YMw13yxtKcZ6b040XQnFed6w+JLP7ozCD3T/R1WBGSNThdqHFsG8N",
+	"bjg6CPkNyzZ7h5mR4Y91wSF5CY9bCHu298lt1lcEZT/aQKSsx0cV4bv4E6ZiDRzhfE/Y1WmAOJAIvp3m",
+	"Lsh9TCLs4+ShuoXy0TCRHIyNVCeBK33YAhIILwNtafpVDTlp3oj5+GELmS+2edi+jolZfB2UTzgmISTL",
+	"jMhWHqxsjiXLM4H0uDOue3dRhK180vlixiKprvFSYtT0SUVX9kfK7E8JEmW6RLrZPROA8I2SZAWwIjde",
+	"X83EE0RBxzZdb8etbq4Rtqg3MhqtjUsyH5PBr/gLi4a+s31v49g3PfH1vxdeLThg+NZdbYOmaFzHN3Q7",
+	"1V2fQ99wN0cOGB9cvDZkD8ElfpEjvUeB6lusTihNr9Tx1JEBNRvK2UKdpLVumEa4kAGXMOd+m0dU51z3",
+	"3xQpK8xldUJu840TuC8Yb2cfbyigqusrwignFBKktXmnvc1JLoGjW4BCHKNzndHNuI1A3nDAt4qDzBHQ",
+	"zOiAKaPU+EwTJJi/fsA23JDYiRnTgk/pcjlgo8lxtg60t20+8lpP/U9O8o/AScYd9vsjmm0f+MiFV9Mc",
+	"7NfuTARHWwlR3eJAHSox2UG3hmhwxrdl74UdMyH/DPrqTm2OpH43DoYSKKbpJgJFO7YNjt32yIW7sXcK",
+	"ayTsj3xgW8Q1J54OT+dZ5nXQUXhac6JTDCtEWaUyRvMnDy6d+bGV/L8H6dE4TmDUr6OeVPmYHiFa89gJ",
+	"I1snJ/WtrQvnTK2D/H2RhYfn6VD/DA7fbwvXOmNsX+fPrbfr+DkN4aiepdoqkKoUVfFUCunXK5q3hE56",
+	"lBtVAlPLQne3aat6ESBkG+tLJsbLRlNN8CbMJP4cj3izEuXAxzxSfRGhhXdBSifcE6EdgMZYsgn5mlL2",
+	"KfyHLcw9O6g70kyqPfQGJrp9uA753OD0FkmGyEja3uZnnK37mFlgInXr1a/DgZ+xftHs6HeIgEEIRGXU",
+	"70f5GKK2hz0FP0/etNX88cAGQK3r4sRWAA0p4SC6iA1Ib8cvtw9wWB91AE1kF99L8+b1vbtY2XwuQB6A",
+	"C231dJiaDdUrD1pVJEsnw0VIkwk1YjJELmvNSkyg2wlP2/XHBNqw1+DOtNezVmD2/AVaspKLBD1/qRtq",
+	"bDtEDcO7rFfsfY4cb7vFzIFZXqTzxucVg60R61Ooc1vBaZpmJw8heXZGZc9Nu4InaPvhVJ8iNGt3EGiV",
+	"rxBlcknoAkEudO2mZGW61Cm0e1YteyB/EpRYt3mvGuXVk4B/7zzeF4MfIJbmDo6Fpc0+wkjfMLTUd1v5",
+	"tIbm4drFOh6P5aoosg3JW1XTnzmat9Y7IaJ/tPnj1QGeBoF9IRQ7aCxmfh2siAnG5SF0vAOEFKd1lleX",
+	"Uk0favJYdxTnfxrpTosQnDJabLlpQwi3eom262mDUlrfjBDVSxCrlD3b3EAAzRCeS+BrzDOhRKC9Bqy6",
+	"x83dNYEwhfUxOtdqj0AvTr92n/mIc3IH9kY2jPytYs3ZiEDmkn59TZxbPjF97teYyCrfc40F+rUkYJrT",
+	"fX2KBKSMZuYeOZuOqfb3/et36H//+39OXBWwhDwX7k4MnXi6YDF9WVeEg7tubLyqbLH1aVLM1NK1G8WA",
+	"VWesmvJvbTt47cbiXEi8GUO3LfpM0hFXmwqMe2cWBwmtOWjszinaJFPIKE5wmkIhj9xlL7rsO+oNO9cD",
+	"Xf/n/aBpgqzc+ioPHo2bnD7MBk1JPJoTugBecNd/EyMOumh4F/oZbIHUCYhXbTHajrbrnPE5H223xglR",
+	"9w50NyorS52wsc5sw4VTtgJlQFZGJRG2ECE7AC4fhEm1e+wOt+pSIfFkdA7QYWFcutxvUTv2Zd/D1z7K",
+	"fXtLaDZ8MSyDQxh8VVPQqXVuRgFZMqodNa36Vl2q9idljZ7bLkfNBX2mh89U8aDw2s4Di8DG/YP7R68t",
+	"TtQMp15N+MsHRbRBGqWzOIwOG2ZJap32iMTKJmrxnghmT8zLJw/2LovHk/rlhm1pDhTWF+FddiPzjRcH",
+	"cKvXeg4dWnUK7n2ckGY+NFKbYF3d61jhUXOKcWRjxkbIpdaNqTM/NOgrNB2Y/SQHg/K5uLXKadXxSTJd",
+	"mzsQtqb7Ugy44XVbcdi+ZUK6e8Mm4rfNa8kGnZz92/bDGaOCia3GMCs3klFAPj9yF6w8lVVW6RonD7Xe",
+	"uI+2s1h7rudTMi5qU32OaRenv7W0C5f/uc/Mi6bONM8B5EnVKrHV9Dhf7JQc5a8UmcCS+EwLZj7TrA2N",
+	"wMPksi4aZR2ayNok9xBHe0illfrX5WoP3dx6fM3JHbQ89D5tf1tr0M+yfgy+1XM5++HJWuShHM5m2dbz",
+	"oRMz4zpWD5ZGu5WnAdSeD8T0DuXRgO61c+On4YRDDljAAIfylRm5s0f5/xWONChMAoK7dj04Hya3K1dq",
+	"GzGxGH0InnZmhuBS8aAuDOomC/88YTqSqIOUfSbkZKhiiiaOqvlrJlFDKolbEQgfdgfcGMAugmpuMNNR",
+	"QC3Aqnjty9MvrSBj83lOKPjbFW5YtkFKZOrcSDOGso8cinxTNbe3U/pufjb9bU3kklD00gVoI6FWvb+L",
+	"YHv/wAT3IzbdQRjVKDAwnYNMlwijOQexDAnR9JTS1Gma1CMJqyLfMwupp0mfPMjBTVqelG8qP4cuLZMl",
+	"W+r2KJ0G0ZUeMWVczDXVnVpf53Yn/XalHhmpJHWlvd31HFemi9kk/lPfhfnA6cimKfHUBdjcQG4ogoYV",
+	"X+uxJw/qPz3cwlgQFn3juIT5+ic0ewzwjBpnZaVutLQfcCYz20Y05k3bE8A++Wk5/c2clivQycKmc6/x",
+	"nWUo6EptvK2TnKagF2abQXzt21VOBuBr33lsMhj/vGSICNvgExFqWi665IoNWuENytjOfdLsbydhZ1V7",
+	"xur7eU0zYVs62nfqndrQTWnbVlJ7/LG4FcdhA8QFQ4yiNeO3hC4SJAhNARWcLTheCc0mdKPPs0CL9j0o",
+	"1TaX+A5QDvgWskRr4KazmjdKVggLtLZ3tDckos4sCS4tmuKcN255+kTREU85ZhkBir4QHp4700sp+jK+",
+	"3wuT+DvZofM9k6dW1EpRT2Fu51x65M6Kmu7PPA1JVr23D6yomZ7TUytqpahl/vUhaJho0WNPHsytC50d",
+	"cizixmkc5rsHsM6nRoFN4FX7MRn0pl1mDgKZlvC1TL4nHR4XRG12UqawrkTEditiBDRryKxAYpgHW41H",
+	"S909u2pJxtkaCbxRAmqte1gfo3PEw1luuA4t64s3bbNq3XhhWwwZRXVPZDMNtzCd3g+sqE5Pqko9TSri",
+	"AFMY4f8yZKzLJQS4pOOIsJyCw8SbhscFa9gk+zNlO5+4xbbDZFvR+s5saAj+Oro2N7Tp+Rz09QgIS32F",
+	"r+2krjhOLBZqXHAhBTyNAJLfZmPog0j8k8atLi1VInrQTj6HQ7Dy6paZT9O2PbjkZkIlUM/ifU7MaSO6",
+	"k7dB+L79Du2kcvJQ/dHj4HtP8Z6oZ8A5Dhb1KU7yOx3CMRgyF5AMP8P9iGmmA7rrW375oEDjnUQ2LxD4",
+	"nQOyuSrkRAPDLiR6dbAtClQGtKuT1G4X7YvAzXTa4+rSlCqdUK3E/lhd6OB/crsPfzISPviFhfeb+199",
+	"Cn/wmwlvBT+YPrmPHx7/LwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -37,7 +37,7 @@ type route struct {
 
 // routes is the whole table: every address, what it needs, and who answers. A test walks it.
 func (s *server) routes() []route {
-	return slices.Concat(s.plainRoutes(), s.personRoutes(), s.clusterRoutes(), s.agentRoutes())
+	return slices.Concat(s.plainRoutes(), s.personRoutes(), s.clusterRoutes(), s.agentRoutes(), s.administrationRoutes())
 }
 
 // plainRoutes are of everybody.
@@ -93,6 +93,12 @@ func (s *server) agentRoutes() []route {
 		{"GET /agents", read, onList, s.agents},
 		{"GET /agents/{id}/{act}", write, onRow, s.agentActPage},
 		{"POST /agents/{id}/{act}", write, onRow, s.agentAct},
+	}
+}
+
+func (s *server) administrationRoutes() []route {
+	return []route{
+		{"GET /audit", need(access.AuditRead), onList, s.audit},
 	}
 }
 

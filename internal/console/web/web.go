@@ -21,6 +21,7 @@ import (
 
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit/trail"
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/inventory"
@@ -108,6 +109,14 @@ type Fleet interface {
 	Delete(ctx context.Context, p access.Principal, agentID string) error
 }
 
+// Audit reads the audit log.
+type Audit interface {
+	// Events reads a page of the rows that p may see.
+	Events(ctx context.Context, p access.Principal, q trail.Query) (trail.Page, error)
+	// Kept is for how long rows are kept.
+	Kept() time.Duration
+}
+
 // Config is what the pages stand on. Every field is needed.
 type Config struct {
 	Sessions   Sessions
@@ -116,6 +125,7 @@ type Config struct {
 	Onboarding Onboarding
 	Inventory  Inventory
 	Fleet      Fleet
+	Audit      Audit
 	Clock      clock.Clock
 	Logger     *slog.Logger
 	// Version is shown at the foot of every page.
@@ -155,7 +165,7 @@ func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 func New(c Config) (*Pages, error) {
 	missing := map[string]bool{
 		"Sessions": c.Sessions == nil, "Access": c.Access == nil, "Tenancy": c.Tenancy == nil,
-		"Onboarding": c.Onboarding == nil, "Inventory": c.Inventory == nil, "Fleet": c.Fleet == nil,
+		"Onboarding": c.Onboarding == nil, "Inventory": c.Inventory == nil, "Fleet": c.Fleet == nil, "Audit": c.Audit == nil,
 		"Clock": c.Clock == nil, "Logger": c.Logger == nil, "SyncInterval": c.SyncInterval <= 0,
 	}
 	for field, is := range missing {
