@@ -210,7 +210,7 @@ func TestAPITokens(t *testing.T) {
 		must(t, h.access.RevokeAPIToken(ctx, p, minted.ID))
 	}
 	refused("revoked", "api_token_revoked")
-	if got := h.store.events; len(got) != 3 || got[1] != "api_token_minted "+minted.ID || got[2] != "api_token_revoked "+minted.ID {
+	if got := h.store.events; len(got) != 4 || got[0] != "signed_in "+p.UserID || got[2] != "api_token_minted "+minted.ID || got[3] != "api_token_revoked "+minted.ID {
 		t.Errorf("audited: %v", got)
 	}
 

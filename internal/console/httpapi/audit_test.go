@@ -86,3 +86,53 @@ func TestAuditIsExportedAsLines(t *testing.T) {
 		t.Errorf("the row about it is %v", row)
 	}
 }
+
+func TestSignInsAreAudited(t *testing.T) {
+	c := newConsole(t)
+	ctx := t.Context()
+	root := c.token(c.admin.UserID, 0)
+	c.clock.Advance(time.Minute)
+	sign := func(email, secret string) {
+		t.Helper()
+		_, err := c.access.SignIn(ctx, email, secret, "192.0.2.9")
+		if (err == nil) != (secret == password) {
+			t.Fatalf("%s: %v", email, err)
+		}
+	}
+	count := func(action string) int {
+		t.Helper()
+		res := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/audit?action="+action, http.NoBody)
+		r.Header.Set("Authorization", "Bearer "+root)
+		c.handler.ServeHTTP(res, r)
+		if strings.Contains(res.Body.String(), "typed-secret") {
+			t.Errorf("what was typed is in the log: %s", res.Body)
+		}
+		answer := map[string]any{}
+		must(t, json.Unmarshal(res.Body.Bytes(), &answer))
+		return len(as[[]any](answer["items"]))
+	}
+	before := count("signed_in")
+	for range 5 {
+		sign("root@example.com", "typed-secret")
+		sign("typed-secret", "typed-secret")
+		sign("typed-secret-2@example.com", "typed-secret")
+		c.clock.Advance(time.Second)
+	}
+	if n := count("sign_in_failed"); n != 2 {
+		t.Errorf("%d rows of failed sign-ins, want one of the account and one of all that do not exist", n)
+	}
+	c.clock.Advance(access.AttemptWindow)
+	sign("root@example.com", "typed-secret")
+	if n := count("sign_in_failed"); n != 3 {
+		t.Errorf("%d rows of failed sign-ins after the window, want 3", n)
+	}
+	sign("root@example.com", password)
+	if n := count("signed_in"); n != before+1 {
+		t.Errorf("%d rows of sign-ins, want %d", n, before+1)
+	}
+	must(t, c.access.SignedOut(ctx, c.admin))
+	if n := count("signed_out"); n != 1 {
+		t.Errorf("%d rows of sign-outs", n)
+	}
+}

@@ -44,6 +44,8 @@ type Sessions interface {
 type Access interface {
 	// SignIn checks a password; remoteAddr counts the attempts of one address.
 	SignIn(ctx context.Context, email, password, remoteAddr string) (access.Principal, error)
+	// SignedOut leaves the audit event of a sign-out.
+	SignedOut(ctx context.Context, p access.Principal) error
 	// Principal answers with problem.Unauthenticated for a user who is gone or deactivated.
 	Principal(ctx context.Context, userID string) (access.Principal, error)
 	// ChangePassword asks for the current password and ends the other sessions.

@@ -100,6 +100,9 @@ func (a Access) SignIn(_ context.Context, email, password, _ string) (access.Pri
 	return access.Principal{}, problem.New(problem.Unauthenticated, "sign_in_refused", "Email and password do not match an active account.").WithCure("Check both and try again.")
 }
 
+// SignedOut implements web.Access.
+func (Access) SignedOut(context.Context, access.Principal) error { return nil }
+
 // Principal implements web.Access.
 func (a Access) Principal(_ context.Context, userID string) (access.Principal, error) {
 	a.Lock()
