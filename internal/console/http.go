@@ -18,6 +18,7 @@ import (
 	"prxm.uz/proxima/internal/console/access/session"
 	"prxm.uz/proxima/internal/console/httpapi"
 	"prxm.uz/proxima/internal/console/install"
+	"prxm.uz/proxima/internal/console/natsauth"
 	"prxm.uz/proxima/internal/console/problem"
 	"prxm.uz/proxima/internal/console/tenancy"
 	"prxm.uz/proxima/internal/console/web"
@@ -91,7 +92,7 @@ func (s *console) handler() (http.Handler, error) {
 	}
 	pages, err := web.New(web.Config{
 		Sessions: s.sessions, Access: pageAccess{s.access, s.tenancy}, Tenancy: s.tenancy, Onboarding: s.onboarding, Inventory: s.inventory, Fleet: s.fleet, Audit: s.trail,
-		Clock: s.clock, Logger: s.log, Version: version.String(), PublicURL: s.publicURL, SyncInterval: s.cfg.SyncInterval,
+		Enrollment: s.enrollment, Template: natsauth.Template, Clock: s.clock, Logger: s.log, Version: version.String(), PublicURL: s.publicURL, SyncInterval: s.cfg.SyncInterval,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("assemble the pages: %w", err)

@@ -26,6 +26,7 @@ import (
 	"prxm.uz/proxima/internal/console/store"
 	"prxm.uz/proxima/internal/console/tenancy"
 	"prxm.uz/proxima/internal/console/web"
+	"prxm.uz/proxima/internal/wire"
 )
 
 // examples answers, for each pattern of the table of pages, an address that names rows of acme's prod, and the form
@@ -64,8 +65,14 @@ func (w *world) examples() map[string]example {
 		"GET /hosts":                          {path: "/hosts"},
 		"GET /agents":                         {path: "/agents"},
 		"GET /audit":                          {path: "/audit"},
+		"GET /agents/{id}":                    {path: "/agents/ag1"},
 		"GET /agents/{id}/{act}":              {path: agent},
 		"POST /agents/{id}/{act}":             {path: agent},
+		"GET /install-tokens":                 {path: "/install-tokens"},
+		"GET /install-tokens/mint":            {path: "/install-tokens/mint"},
+		"POST /install-tokens/mint":           {path: "/install-tokens/mint", form: url.Values{"environment": {w.prod.ID}, "uses": {"one"}, "hours": {"24"}}},
+		"GET /install-tokens/{id}/revoke":     {path: "/install-tokens/" + w.token + "/revoke"},
+		"POST /install-tokens/{id}/revoke":    {path: "/install-tokens/" + w.token + "/revoke"},
 	}
 }
 
@@ -88,6 +95,7 @@ type world struct {
 	acme, zeta    tenancy.Client
 	prod, test    tenancy.Environment
 	attempt       string
+	token         string // of the attempt
 	reads, writes tenancy.Role
 }
 
@@ -120,7 +128,7 @@ func newWorld(t *testing.T, publicURL string) *world {
 		sessions:   session.New(db.Access(), session.Options{Secure: strings.HasPrefix(publicURL, "https:"), Clock: w.clock, Logger: log}),
 		tenancy:    tenancy.New(db.Tenancy(), hasher, w.clock),
 		trail:      trail.New(trail.Config{Store: db.Audit(), Clock: w.clock, Logger: log, Retention: 365 * 24 * time.Hour}),
-		fleet:      fleet.New(fleet.Config{Store: db.Fleet(), Revoker: noRevoker{}, Clock: w.clock, Logger: log}),
+		fleet:      fleet.New(fleet.Config{Store: db.Fleet(), Revoker: noRevoker{}, Commander: noRevoker{}, Clock: w.clock, Logger: log}),
 		enrollment: enrollment.New(enrollment.Config{Store: db.Enrollment(), Authority: authority, Fleet: db.Fleet(), Clock: w.clock, Logger: log}),
 		inventory:  inventory.New(inventory.Config{Store: db.Inventory(), Agents: db.Fleet(), Clock: w.clock, Logger: log}),
 		onboarding: onboarding.New(onboarding.Config{
@@ -161,7 +169,7 @@ func (w *world) fill(ctx context.Context) {
 	must(t, err)
 	recorded, err := w.console.onboarding.Record(ctx, w.admin, w.acme.ID, w.prod.ID, "okapi")
 	must(t, err)
-	w.attempt = recorded.Attempt.ID
+	w.attempt, w.token = recorded.Attempt.ID, recorded.Token.ID
 
 	now := w.clock.Now()
 	must(t, w.console.db.Enrollment().InTx(ctx, func(tx enrollment.Tx) error {
@@ -187,6 +195,10 @@ func (w *world) fill(ctx context.Context) {
 type noRevoker struct{}
 
 func (noRevoker) Revoke(context.Context, string) error { return nil }
+
+func (noRevoker) Command(context.Context, string, wire.Command) (wire.CommandReply, error) {
+	return wire.CommandReply{}, fleet.ErrNoResponder
+}
 
 // person makes a user with a role on a scope (none where roleID is "").
 func (w *world) person(name, roleID string, scope access.Scope) string {

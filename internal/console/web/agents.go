@@ -1,11 +1,13 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/problem"
 	"prxm.uz/proxima/internal/wire"
@@ -28,21 +30,25 @@ type agentsData struct {
 // agentRow is one agent, with the acts that the caller may do to it.
 type agentRow struct {
 	fleet.Agent
-	Where string
-	Role  string
-	Heard fact
-	// Suspended says that the agent is kept out, and until when; "" if it is not.
-	Suspended string
-	Acts      []agentAct
+	Where      string
+	Role       string
+	Heard      fact
+	Credential fact
+	// Notices say what stands against the agent, such as that it is kept out and until when.
+	Notices []string
 }
 
-// agentAct is something that ends an agent's identity.
+// agentAct is something that is done to an agent's identity.
 type agentAct struct {
 	Name   string // its last part of the address
 	Label  string
 	Title  string // with the agent's name for %s
 	Button string
 	Done   string
+	// Gentle acts end nothing.
+	Gentle bool
+	// Brief says in one sentence what it is for.
+	Brief string
 	// Comes says what it comes to.
 	Comes []string
 	run   func(*server, *visit, string) error
@@ -51,8 +57,24 @@ type agentAct struct {
 func agentActs() []agentAct {
 	return []agentAct{
 		{
-			Name: "release", Label: "Release…", Title: "Release the identity of %s?", Button: "Release the identity",
-			Done: "The identity is released. The next agent that enrolls under the name takes it over.",
+			Name: "rotate", Label: "Rotate credentials…", Title: "Rotate the credentials of %s?", Button: "Rotate the credentials", Gentle: true,
+			Done:  "The agent fetched a fresh credential just now.",
+			Brief: "For an agent that is online: it fetches a fresh credential under the current permission template, in place.",
+			Comes: []string{
+				"Console asks the agent, and waits up to 5 seconds for its answer.",
+				"It goes on under the same identity; nothing has to be done in the cluster. The credential that it had runs out by itself.",
+				"An agent that is offline cannot be asked. It gets the current template by itself once it is back and less than half of its credential’s life remains.",
+				"It does not recover an agent that lost its state: that is what releasing the identity is for.",
+			},
+			run: func(s *server, v *visit, id string) error {
+				_, err := s.Fleet.RotateCredentials(v.ctx(), v.who, id)
+				return err
+			},
+		},
+		{
+			Name: "release", Label: "Release identity…", Title: "Release the identity of %s?", Button: "Release the identity",
+			Brief: "For an agent that lost its state: the next enrolment under its name takes this record over. Refused while it was seen in the last 5 minutes.",
+			Done:  "The identity is released. The next agent that enrolls under the name takes it over.",
 			Comes: []string{
 				"For an agent that lost its state: whichever enrolls next under this name, with a valid install token, takes its place.",
 				"The credential that it had is cut off at once.",
@@ -64,7 +86,7 @@ func agentActs() []agentAct {
 			},
 		},
 		{
-			Name: "revoke", Label: "Revoke…", Title: "Revoke %s?", Button: "Revoke the agent",
+			Name: "revoke", Label: "Revoke…", Brief: "Cuts the agent off at once and for good, and keeps its record.", Title: "Revoke %s?", Button: "Revoke the agent",
 			Done: "The agent is revoked. Nothing it sends is taken any more.",
 			Comes: []string{
 				"Its credential is cut off at once and for good; what it sends is taken no more.",
@@ -77,7 +99,7 @@ func agentActs() []agentAct {
 			},
 		},
 		{
-			Name: "delete", Label: "Delete…", Title: "Delete the record of %s?", Button: "Delete the record",
+			Name: "delete", Label: "Delete record…", Brief: "Removes the record, so that its name is free. The cluster and its inventory stay.", Title: "Delete the record of %s?", Button: "Delete the record",
 			Done: "The record is deleted. The name is free for a new enrolment.",
 			Comes: []string{
 				"Uninstall the agent first if it still runs, or revoke it: while it was seen in the last five minutes and is not revoked, nothing is deleted.",
@@ -93,7 +115,7 @@ func agentActs() []agentAct {
 func (s *server) agents(v *visit) error {
 	l := readList(v.r, agentsPageSize, nil)
 	filter := fleet.Filter{
-		ClientID: l.get("client"), EnvironmentID: l.get("environment"), ClusterSlug: l.get("slug"), Limit: l.Size, Offset: l.offset(),
+		ClientID: l.get("client"), EnvironmentID: l.get("environment"), ClusterSlug: l.get("slug"), Text: l.get("q"), Limit: l.Size, Offset: l.offset(),
 	}
 	for _, t := range fleet.Types() {
 		if l.get("type") == string(t) {
@@ -106,7 +128,7 @@ func (s *server) agents(v *visit) error {
 	}
 	page := agentsData{
 		base: s.base(v, "Agents", "agents"), List: l, Pager: l.pager(len(agents), total),
-		Filtered: l.filtered("type", "client", "environment", "slug"),
+		Filtered: l.filtered("type", "client", "environment", "slug", "q"),
 	}
 	if page.Pager.beyond() {
 		v.goTo(l.page(page.Pager.Pages))
@@ -116,21 +138,9 @@ func (s *server) agents(v *visit) error {
 		return err
 	}
 	for _, a := range agents {
-		row := agentRow{
-			Agent: a, Role: roleOf(a, v.now), Heard: heardFact(a, v.now),
-			Where: page.Names.client(a.ClientID) + " / " + page.Names.environment(a.EnvironmentID),
-		}
-		row.Suspended = suspendedSentence(a, v.now)
-		if v.who.Allows(access.AgentsWrite, a.Scope()) {
-			row.Acts = agentActs()
-		}
-		page.Rows = append(page.Rows, row)
+		page.Rows = append(page.Rows, s.agentRow(a, page.Names, v.now))
 	}
-	for _, act := range agentActs() {
-		if v.r.URL.Query().Get("did") == act.Name {
-			page.Done = act.Done
-		}
-	}
+	page.Done = doneBy(v.r)
 	page.announce(v, l, plural(total, "agent", "agents"))
 	return v.render(http.StatusOK, agentsView(page))
 }
@@ -148,12 +158,125 @@ func roleOf(a fleet.Agent, now time.Time) string {
 	return ""
 }
 
-func suspendedSentence(a fleet.Agent, now time.Time) string {
-	if !now.Before(a.SuspendedUntil()) || !a.RevokedAt.IsZero() {
-		return ""
+func (s *server) agentRow(a fleet.Agent, n names, now time.Time) agentRow {
+	return agentRow{
+		Agent: a, Role: roleOf(a, now), Heard: heardFact(a, now), Credential: s.credentialFact(a, now), Notices: notices(a, now),
+		Where: n.client(a.ClientID) + " / " + n.environment(a.EnvironmentID),
 	}
-	minutes := int((a.SuspendedUntil().Sub(now) + time.Minute - 1) / time.Minute)
-	return "Kept out for " + plural(minutes, "more minute", "more minutes") + ": it sent far more than an agent does, or opened far more connections. It comes back by itself; revoke it if this goes on."
+}
+
+// doneBy is what the form said that led here.
+func doneBy(r *http.Request) string {
+	for _, act := range agentActs() {
+		if r.URL.Query().Get("did") == act.Name {
+			return act.Done
+		}
+	}
+	return ""
+}
+
+// credentialFact says when an agent's credential ends, and whether it is of the current template.
+func (s *server) credentialFact(a fleet.Agent, now time.Time) fact {
+	f := fact{Label: "Credential", Class: "passed", Word: "Ends", At: a.CredentialExpiresAt}
+	switch {
+	case !a.RevokedAt.IsZero():
+		f.Class, f.Word, f.At = "failed", "Revoked", a.RevokedAt
+	case a.PublicKey == "":
+		f.Class, f.Word, f.At = "waiting", "Released", a.ReleasedAt
+	case !now.Before(a.CredentialExpiresAt):
+		f.Class, f.Word = "failed", "Ended"
+	case a.Template < s.Template:
+		f.Class, f.Word = "warning", fmt.Sprintf("Template %d of %d, ends", a.Template, s.Template)
+	}
+	return f
+}
+
+// notices says what stands against an agent.
+func notices(a fleet.Agent, now time.Time) []string {
+	var out []string
+	if !a.RevokedAt.IsZero() {
+		return nil
+	}
+	if now.Before(a.SuspendedUntil()) {
+		minutes := int((a.SuspendedUntil().Sub(now) + time.Minute - 1) / time.Minute)
+		out = append(out, "Kept out for "+plural(minutes, "more minute", "more minutes")+": "+whySuspended(a)+". It comes back by itself; revoke it if this goes on.")
+	}
+	if removed := a.ClusterRemovedAt; !removed.IsZero() {
+		if a.LastSeen().After(removed) {
+			out = append(out, "Its cluster was removed from Console "+age(now, removed)+", and it still reports: nothing of it is stored. Uninstall it, or revoke it. To take the cluster back, add it again, delete this record, and let the agent enroll without its old state.")
+		} else {
+			out = append(out, "Its cluster was removed from Console "+age(now, removed)+"; it was not heard since.")
+		}
+	}
+	if a.PublishedSlug != "" {
+		out = append(out, "It published under the slug "+a.PublishedSlug+" "+age(now, a.PublishedSlugAt)+", which is not its own; that was dropped. Set PROXIMA_CLUSTER_SLUG back to "+a.ClusterSlug+", or let it enroll anew for the other one.")
+	}
+	return out
+}
+
+func whySuspended(a fleet.Agent) string {
+	if a.SuspendedWhy == "" {
+		return "it sent far more than an agent does, or opened far more connections"
+	}
+	return a.SuspendedWhy
+}
+
+// agentData is the page of one agent.
+type agentData struct {
+	base
+	agentRow
+	Facts []fact
+	// Acts is empty where the caller may change nothing.
+	Acts     []agentAct
+	Findings *enrollment.Findings
+	Done     string
+}
+
+func (s *server) agent(v *visit) error {
+	a, err := s.Fleet.Agent(v.ctx(), v.who, v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	page := agentData{base: s.base(v, a.Name, "agents"), Done: doneBy(v.r)}
+	names, err := s.names(v, access.AgentsRead)
+	if err != nil {
+		return err
+	}
+	if page.Findings, err = s.Enrollment.FindingsOf(v.ctx(), v.who, a); err != nil {
+		return err
+	}
+	page.agentRow = s.agentRow(a, names, v.now)
+	page.Facts = []fact{page.Heard, page.Credential, syncFact(a)}
+	if a.Type != fleet.TypeCollector {
+		page.Facts = page.Facts[:2]
+	}
+	if v.who.Allows(access.AgentsWrite, a.Scope()) {
+		page.Acts = agentActs()
+	}
+	return v.render(http.StatusOK, agentView(page))
+}
+
+// syncFact is what a collector last said of its own syncs: evidence, and no verdict.
+func syncFact(a fleet.Agent) fact {
+	f := fact{Label: "Sync, as it reports", Word: "None reported"}
+	if r := a.ReportedSync; r != nil {
+		f.Word, f.At = "Done", r.FinishedAt
+		if r.Error != "" {
+			f.Class, f.Word = "warning", "Failed"
+		}
+	}
+	return f
+}
+
+// findingClass is the state of one line of a self-check.
+func findingClass(status string) string {
+	switch status {
+	case "ok":
+		return "passed"
+	case "warning", "failed":
+		return status
+	}
+	return "waiting"
 }
 
 // agentActData is the page that asks before an agent's identity ends.
@@ -198,14 +321,22 @@ func (s *server) agentAct(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if err := act.run(s, v, v.r.PathValue("id")); err != nil {
+	id := v.r.PathValue("id")
+	if err := act.run(s, v, id); err != nil {
 		told, status, ok := faultOf(err)
+		if p, unavailable := errors.AsType[*problem.Error](err); !ok && unavailable && p.Kind == problem.Unavailable {
+			told, status, ok = fault{Message: p.Message, Cure: p.Cure}, p.Kind.Status(), true // an agent that does not answer is no fault of console's
+		}
 		if !ok {
 			return err
 		}
 		return s.showAgentAct(v, status, &told)
 	}
-	v.goTo("/agents?did=" + act.Name)
+	target := "/agents/" + id
+	if act.Name == "delete" {
+		target = "/agents"
+	}
+	v.goTo(target + "?did=" + act.Name)
 	return nil
 }
 

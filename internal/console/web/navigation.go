@@ -23,6 +23,7 @@ func navigation() []navigationPart {
 			{"clusters", "Clusters", "/clusters", need(access.HostsRead)},
 			{"hosts", "Hosts", "/hosts", need(access.AgentsRead)},
 			{"agents", "Agents", "/agents", need(access.AgentsRead)},
+			{"install-tokens", "Install tokens", "/install-tokens", need(access.HostsWrite)},
 		}},
 		{"Administration", []navigationEntry{
 			{"audit", "Audit", "/audit", need(access.AuditRead)},

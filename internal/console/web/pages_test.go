@@ -1,6 +1,7 @@
 package web
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -341,22 +342,81 @@ func TestCollectorsAreNoHosts(t *testing.T) {
 }
 
 // What the cures ask for can be done on a page: each act says first what it comes to, and why it is refused.
-func TestAgentsAndTheirEnds(t *testing.T) {
+func TestAgentsAndTheirActs(t *testing.T) {
 	s := full(t)
 	a := s.get("/agents?slug=ostra-web&type=collector", http.StatusOK)
-	wantText(t, a.byID(t, "agents"), "ostra-web", "Collector", "Leader", "Release…", "Revoke…", "Delete…")
+	wantText(t, a.byID(t, "agents"), "ostra-web", "Collector", "Leader", "Ends", "in 5 d", "issued 1 d ago")
 	s.world.Agents[slices.IndexFunc(s.world.Agents, func(a fleet.Agent) bool { return a.ID == "ag_c" })].SuspendedAt = start().Add(-time.Minute)
 	wantText(t, s.get("/agents?slug=ostra-web", http.StatusOK).page, "Kept out for 9 more minutes: it sent far more than an agent does", "comes back by itself")
-	wantText(t, s.get("/agents/ag_c/release", http.StatusOK).page, "Release the identity of ostra-web?", "cut off at once", "audit log")
-	wantText(t, s.post("/agents/ag_c/release", nil, http.StatusConflict).page, "Nothing was changed", "still holds its identity", "quiet for five minutes")
-	if got := s.post("/agents/ag_c/revoke", nil, http.StatusSeeOther).Header.Get("Location"); got != "/agents?did=revoke" {
+	wantText(t, s.get("/agents?q=dr&type=collector", http.StatusOK).byID(t, "agents"), "cluster-agent-0", "removed from Console 3 min ago, and it still reports: nothing of it is stored", "pods is forbidden")
+
+	a = s.get("/agents/ag_c", http.StatusOK)
+	wantText(t, a.byID(t, "acts"), "Rotate credentials…", "Release identity…", "Revoke…", "Delete record…", "online")
+	wantText(t, a.byID(t, "findings"), "rbac", "The service account cannot list services.", "Apply the ClusterRole")
+	wantText(t, s.get("/agents/ag_h", http.StatusOK).page, "No self-check is stored")
+	s.get("/agents/none", http.StatusNotFound)
+
+	wantText(t, s.get("/agents/ag_c/rotate", http.StatusOK).page, "Rotate the credentials of ostra-web?", "waits up to 5 seconds", "runs out by itself")
+	if got := s.post("/agents/ag_c/rotate", nil, http.StatusSeeOther).Header.Get("Location"); got != "/agents/ag_c?did=rotate" {
 		t.Errorf("sent to %s", got)
 	}
-	wantText(t, s.get("/agents?did=revoke&type=collector", http.StatusOK).page, "The agent is revoked", "Revoked")
-	s.post("/agents/ag_c/delete", nil, http.StatusSeeOther)
-	wantText(t, s.get("/agents?type=collector", http.StatusOK).page, "No agent matches")
+	wantText(t, s.get("/agents/ag_c?did=rotate", http.StatusOK).page, "fetched a fresh credential")
+	wantText(t, s.post("/agents/ag_h/rotate", nil, http.StatusServiceUnavailable).page, "Nothing was changed", "Nobody listens for commands", "Rotate once it is online")
+	wantText(t, s.get("/agents/ag_c/release", http.StatusOK).page, "Release the identity of ostra-web?", "cut off at once", "audit log")
+	wantText(t, s.post("/agents/ag_c/release", nil, http.StatusConflict).page, "Nothing was changed", "still holds its identity", "quiet for five minutes")
+	if got := s.post("/agents/ag_c/revoke", nil, http.StatusSeeOther).Header.Get("Location"); got != "/agents/ag_c?did=revoke" {
+		t.Errorf("sent to %s", got)
+	}
+	wantText(t, s.get("/agents/ag_c?did=revoke", http.StatusOK).page, "The agent is revoked", "Revoked")
+	if got := s.post("/agents/ag_c/delete", nil, http.StatusSeeOther).Header.Get("Location"); got != "/agents?did=delete" {
+		t.Errorf("sent to %s", got)
+	}
+	wantText(t, s.get("/agents?type=collector&slug=ostra-web", http.StatusOK).page, "No agent matches")
 	s.get("/agents/ag_c/delete", http.StatusNotFound)
 	s.get("/agents/ag_h/promote", http.StatusNotFound)
+}
+
+// tokens are for one agent unless more is asked for, and are shown once.
+func TestInstallTokens(t *testing.T) {
+	s := full(t)
+	a := s.get("/install-tokens", http.StatusOK)
+	wantText(t, a.byID(t, "tokens"), "pit_8Wq2", "attempt Ostra Stores", "Ostra Retail / prod", "1 of 25 uses", "112 uses, unlimited", "Open without limit", "Node agents", "Expired", "Used up", "mira@ostmark.example")
+	wantText(t, s.get("/install-tokens?state=used_up", http.StatusOK).byID(t, "tokens"), "pit_Rw9k")
+	wantText(t, s.get("/install-tokens?state=revoked", http.StatusOK).page, "No token matches")
+
+	form := s.get("/install-tokens/mint", http.StatusOK)
+	for _, n := range all(form.page, func(n *html.Node) bool { return attr(n, "name") == "uses" }) {
+		if checked := has(n, "checked"); checked != (attr(n, "value") == "one") {
+			t.Errorf("the choice %q is checked: %v", attr(n, "value"), checked)
+		}
+	}
+	ask := func(change url.Values) url.Values {
+		v := url.Values{"environment": {"en_ostra_prod"}, "uses": {"one"}, "count": {"10"}, "hours": {"24"}}
+		maps.Copy(v, change)
+		return v
+	}
+	for says, change := range map[string]url.Values{
+		"no number of agents":     {"uses": {"many"}, "count": {"0"}},
+		"Choose one of the three": {"uses": {""}},
+		"no number of hours":      {"hours": {"soon"}},
+		"not possible":            {"hours": {"48"}},
+	} {
+		status := http.StatusUnprocessableEntity
+		if says == "not possible" { // what the domain finds is no fault of one input's form
+			status = http.StatusBadRequest
+		}
+		wantText(t, s.post("/install-tokens/mint", ask(change), status).page, "No token was minted", says)
+	}
+	s.post("/install-tokens/mint", ask(url.Values{"environment": {"en_none"}}), http.StatusNotFound)
+	minted := s.post("/install-tokens/mint", ask(url.Values{"uses": {"unlimited"}, "name": {"rack 15"}}), http.StatusOK)
+	wantText(t, minted.page, "pit_M1ntedHereRkZc6YdHsL1mBfGx9JaP", "Shown once", "0 uses, unlimited", "any number of agents")
+	if list := s.get("/install-tokens", http.StatusOK); strings.Contains(list.text, "pit_M1ntedHere") || !strings.Contains(list.text, "rack 15") {
+		t.Error("the list shows the plain token, or not the new row")
+	}
+	wantText(t, s.get("/install-tokens/tk_many/revoke", http.StatusOK).page, "Revoke pit_QQ1x…?", "3 agents that enrolled with it stay")
+	s.post("/install-tokens/tk_many/revoke", nil, http.StatusSeeOther)
+	wantText(t, s.get("/install-tokens?did=revoked&state=revoked", http.StatusOK).page, "The token is revoked", "pit_QQ1x")
+	s.get("/install-tokens/none/revoke", http.StatusNotFound)
 }
 
 func TestRemoveACluster(t *testing.T) {
@@ -368,9 +428,9 @@ func TestRemoveACluster(t *testing.T) {
 		}
 	}
 	const path = "/clusters/ck_ostra_web/record/remove"
-	wantText(t, s.get(path, http.StatusOK).page, "Remove", "Nothing is deleted in the cluster", "slug ostra-web is free again")
+	wantText(t, s.get(path, http.StatusOK).page, "Remove", "Nothing is deleted in the cluster", "The onboarding attempt Ostra Web is archived, and the slug ostra-web is free again", "still admit agents (1) are revoked", "The records of 8 agents stay", "It would be refused now")
 	wantText(t, s.post(path, url.Values{"confirm": {"ostra"}}, http.StatusUnprocessableEntity).page, "This is not the cluster's slug")
-	wantText(t, s.post(path, url.Values{"confirm": {"ostra-web"}}, http.StatusConflict).page, "Not removed", "would bring the cluster back", "revoke it under Agents")
+	wantText(t, s.post(path, url.Values{"confirm": {"ostra-web"}}, http.StatusConflict).page, "Not removed", "it still reports", "revoke it under Agents")
 	s.world.Clusters[slices.IndexFunc(s.world.Clusters, func(c inventory.Cluster) bool { return c.ID == "ck_ostra_web" })].HeartbeatAt = start().Add(-time.Hour)
 	s.post(path, url.Values{"confirm": {"ostra-web"}}, http.StatusSeeOther)
 	wantText(t, s.get("/clusters?did=removed", http.StatusOK).page, "The cluster is removed")

@@ -3,9 +3,11 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/a-h/templ"
 
+	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/inventory"
 )
 
@@ -14,8 +16,9 @@ type removeData struct {
 	base
 	clusterHead
 	// Goes says what is deleted.
-	Goes  string
-	Fault *fault
+	Goes    string
+	Removal inventory.Removal
+	Fault   *fault
 }
 
 func (s *server) removePage(v *visit) error { return s.showRemove(v, http.StatusOK, nil) }
@@ -25,7 +28,11 @@ func (s *server) showRemove(v *visit, status int, told *fault) error {
 	if err != nil {
 		return err
 	}
-	page := removeData{base: s.base(v, "Remove a cluster", "clusters"), clusterHead: head, Fault: told}
+	removal, err := s.Inventory.Removal(v.ctx(), v.who, head.Cluster.ID)
+	if err != nil {
+		return err
+	}
+	page := removeData{base: s.base(v, "Remove a cluster", "clusters"), clusterHead: head, Removal: removal, Fault: told}
 	page.Narrow = true
 	page.Goes = goes(head.Cluster)
 	return v.render(status, removeView(page))
@@ -39,6 +46,20 @@ func goes(c inventory.Cluster) string {
 	n := c.Counts
 	return "The stored rows of " + plural(n.Nodes, "node", "nodes") + ", " + plural(n.Namespaces, "namespace", "namespaces") + ", " +
 		plural(n.Workloads, "workload", "workloads") + ", " + plural(n.Pods, "pod", "pods") + ", " + plural(n.Services, "service", "services") + " and " + plural(n.Events, "event", "events") + " are deleted here."
+}
+
+// agentNames lists the first of the agents.
+func agentNames(agents []fleet.Agent) string {
+	const most = 5
+	names := make([]string, 0, most)
+	for _, a := range agents[:min(most, len(agents))] {
+		names = append(names, a.Name)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(agents) - most; more > 0 {
+		text += " and " + grouped(more) + " more"
+	}
+	return text
 }
 
 func (s *server) remove(v *visit) error {

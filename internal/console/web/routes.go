@@ -37,7 +37,7 @@ type route struct {
 
 // routes is the whole table: every address, what it needs, and who answers. A test walks it.
 func (s *server) routes() []route {
-	return slices.Concat(s.plainRoutes(), s.personRoutes(), s.clusterRoutes(), s.agentRoutes(), s.administrationRoutes())
+	return slices.Concat(s.plainRoutes(), s.personRoutes(), s.clusterRoutes(), s.agentRoutes(), s.tokenRoutes(), s.administrationRoutes())
 }
 
 // plainRoutes are of everybody.
@@ -91,6 +91,7 @@ func (s *server) agentRoutes() []route {
 	return []route{
 		{"GET /hosts", read, onList, s.hosts},
 		{"GET /agents", read, onList, s.agents},
+		{"GET /agents/{id}", read, onRow, s.agent},
 		{"GET /agents/{id}/{act}", write, onRow, s.agentActPage},
 		{"POST /agents/{id}/{act}", write, onRow, s.agentAct},
 	}
@@ -99,6 +100,17 @@ func (s *server) agentRoutes() []route {
 func (s *server) administrationRoutes() []route {
 	return []route{
 		{"GET /audit", need(access.AuditRead), onList, s.audit},
+	}
+}
+
+func (s *server) tokenRoutes() []route {
+	write := need(access.HostsWrite)
+	return []route{
+		{"GET /install-tokens", write, onList, s.tokens},
+		{"GET /install-tokens/mint", write, onList, s.mintPage},
+		{"POST /install-tokens/mint", write, onRow, s.mint},
+		{"GET /install-tokens/{id}/revoke", write, onRow, s.revokeTokenPage},
+		{"POST /install-tokens/{id}/revoke", write, onRow, s.revokeToken},
 	}
 }
 

@@ -92,6 +92,8 @@ type Inventory interface {
 	Object(ctx context.Context, p access.Principal, clusterID string, k inventory.Key) (inventory.Object, error)
 	// AcceptIdentity takes the fingerprint uid for the cluster, if that is the one reported last.
 	AcceptIdentity(ctx context.Context, p access.Principal, clusterID, uid string) (inventory.Cluster, error)
+	// Removal tells what Remove would do, and changes nothing.
+	Removal(ctx context.Context, p access.Principal, clusterID string) (inventory.Removal, error)
 	// Remove deletes a cluster with its inventory and archives its attempt; cluster_alive while a
 	// collector of it is there.
 	Remove(ctx context.Context, p access.Principal, clusterID string) error
@@ -103,6 +105,8 @@ type Fleet interface {
 	Agents(ctx context.Context, p access.Principal, f fleet.Filter) ([]fleet.Agent, int, error)
 	// Agent reads an agent.
 	Agent(ctx context.Context, p access.Principal, agentID string) (fleet.Agent, error)
+	// RotateCredentials makes an online agent fetch a fresh credential.
+	RotateCredentials(ctx context.Context, p access.Principal, agentID string) (fleet.Agent, error)
 	// ReleaseIdentity lets the next enrolment under the agent's name take its place (D-34).
 	ReleaseIdentity(ctx context.Context, p access.Principal, agentID string) (fleet.Agent, error)
 	// Revoke ends the agent's credential and keeps its record.
@@ -119,6 +123,20 @@ type Audit interface {
 	Kept() time.Duration
 }
 
+// Enrollment lists, mints and revokes install tokens, and keeps what agents found about themselves.
+type Enrollment interface {
+	// Tokens lists the install tokens that the caller may manage, with the number of all that match.
+	Tokens(ctx context.Context, p access.Principal, q enrollment.TokenQuery) ([]enrollment.Token, int, error)
+	// TokenOf reads one of them.
+	TokenOf(ctx context.Context, p access.Principal, tokenID string) (enrollment.Token, error)
+	// Mint answers the plain token once.
+	Mint(ctx context.Context, p access.Principal, r enrollment.MintRequest) (enrollment.Token, string, error)
+	// Revoke ends a token; agents that enrolled with it stay.
+	Revoke(ctx context.Context, p access.Principal, tokenID string) error
+	// FindingsOf reads the self-check that an agent posted last; nil if none.
+	FindingsOf(ctx context.Context, p access.Principal, a fleet.Agent) (*enrollment.Findings, error)
+}
+
 // Config is what the pages stand on. Every field is needed.
 type Config struct {
 	Sessions   Sessions
@@ -128,6 +146,7 @@ type Config struct {
 	Inventory  Inventory
 	Fleet      Fleet
 	Audit      Audit
+	Enrollment Enrollment
 	Clock      clock.Clock
 	Logger     *slog.Logger
 	// Version is shown at the foot of every page.
@@ -137,6 +156,8 @@ type Config struct {
 	// SyncInterval is console's own PROXIMA_K8S_SYNC_INTERVAL. An inventory older than twice
 	// that is marked as old.
 	SyncInterval time.Duration
+	// Template is the number of the permission template that credentials are issued under now.
+	Template int
 }
 
 // server is the handler of all pages.
@@ -168,6 +189,7 @@ func New(c Config) (*Pages, error) {
 	missing := map[string]bool{
 		"Sessions": c.Sessions == nil, "Access": c.Access == nil, "Tenancy": c.Tenancy == nil,
 		"Onboarding": c.Onboarding == nil, "Inventory": c.Inventory == nil, "Fleet": c.Fleet == nil, "Audit": c.Audit == nil,
+		"Enrollment": c.Enrollment == nil, "Template": c.Template < 1,
 		"Clock": c.Clock == nil, "Logger": c.Logger == nil, "SyncInterval": c.SyncInterval <= 0,
 	}
 	for field, is := range missing {

@@ -34,7 +34,7 @@ type site struct {
 func config(world *fake.World, c clock.Clock, log io.Writer) Config {
 	return Config{
 		Sessions: fake.Sessions{}, Access: fake.Access{World: world}, Tenancy: fake.Tenancy{World: world}, Onboarding: fake.Onboarding{World: world},
-		Inventory: fake.Inventory{World: world}, Fleet: fake.Fleet{World: world}, Audit: fake.Audit{World: world}, Clock: c, Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Inventory: fake.Inventory{World: world}, Fleet: fake.Fleet{World: world}, Audit: fake.Audit{World: world}, Enrollment: fake.Enrollment{World: world}, Template: 1, Clock: c, Logger: slog.New(slog.NewTextHandler(log, nil)),
 		Version: "0.9.2", PublicURL: "https://console.ostmark.example", SyncInterval: 5 * time.Minute,
 	}
 }

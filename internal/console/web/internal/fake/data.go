@@ -66,13 +66,23 @@ func Full(now func() time.Time) *World {
 		w.Agents = append(w.Agents, fleet.Agent{
 			ID: fmt.Sprintf("ag_%d", i), ClientID: "cl_ostra", EnvironmentID: "en_ostra_prod", Type: fleet.TypeNodeMonitor, ClusterSlug: "ostra-web",
 			Name: fmt.Sprintf("ostra-w-%02d", i+1), Version: "0.9.2", EnrolledAt: before(40 * 24 * time.Hour), HeartbeatAt: before(heard), PresenceAt: before(heard),
+			PublicKey: fmt.Sprintf("UN%d", i), Template: min(i, 1), CredentialIssuedAt: before(23 * time.Hour), CredentialExpiresAt: before(-145 * time.Hour),
 		})
 	}
 	w.Agents = append(w.Agents, fleet.Agent{ID: "ag_h", ClientID: "cl_kivu", EnvironmentID: "en_kivu_prod", Type: fleet.TypeHost, Name: "bastion-1.kivu.example", Version: "0.9.1", EnrolledAt: before(3 * time.Hour)},
 		fleet.Agent{
 			ID: "ag_c", ClientID: "cl_ostra", EnvironmentID: "en_ostra_prod", Type: fleet.TypeCollector, ClusterSlug: "ostra-web", Name: "ostra-web", Version: "0.9.2",
 			PublicKey: "UAAA", Role: wire.RoleLeader, EnrolledAt: before(40 * 24 * time.Hour), HeartbeatAt: before(12 * time.Second), PresenceAt: before(12 * time.Second),
+			Template: 1, CredentialIssuedAt: before(46 * time.Hour), CredentialExpiresAt: before(-122 * time.Hour), SyncIntervalSeconds: 300,
+			ReportedSync: &wire.SyncInfo{Number: 812, FinishedAt: before(55 * time.Second), DurationMS: 1900},
+		},
+		fleet.Agent{
+			ID: "ag_k", ClientID: "cl_kivu", EnvironmentID: "en_kivu_prod", Type: fleet.TypeCollector, ClusterSlug: "kivu-dr", Name: "proxima-agent-cluster-agent-0", Version: "0.9.1",
+			PublicKey: "UBBB", Role: wire.RoleLeader, EnrolledAt: before(90 * 24 * time.Hour), HeartbeatAt: before(20 * time.Second), PresenceAt: before(20 * time.Second),
+			Template: 1, CredentialIssuedAt: before(3 * 24 * time.Hour), CredentialExpiresAt: before(-96 * time.Hour), ClusterRemovedAt: before(3 * time.Minute),
+			ReportedSync: &wire.SyncInfo{Number: 90, FinishedAt: before(2 * time.Minute), DurationMS: 800, Error: `pods is forbidden: User "system:serviceaccount:proxima-system:proxima-cluster-agent" cannot list resource "pods"`},
 		})
+	tokens(w, before)
 	return w
 }
 
@@ -310,4 +320,26 @@ func audited(before func(time.Duration) time.Time) []audit.Event {
 		out[i].ID = fmt.Sprintf("aud_%d", i)
 	}
 	return out
+}
+
+func tokens(w *World, before func(time.Duration) time.Time) {
+	one := func(id, client, environment, prefix, name string, most, used int, minted, ends time.Duration) enrollment.Token {
+		return enrollment.Token{
+			ID: id, ClientID: "cl_" + client, EnvironmentID: "en_" + client + "_" + environment, Prefix: prefix, Name: name, MaxUses: most, Uses: used,
+			CreatedAt: before(minted), ExpiresAt: before(ends), CreatedBy: "us_mira", CreatedByName: "mira@ostmark.example", CollectorsEnrolled: min(used, 3),
+		}
+	}
+	w.Tokens = []enrollment.Token{
+		one("tk_live", "ostra", "prod", "pit_8Wq2", "", 25, 1, 52*time.Minute, -23*time.Hour),
+		one("tk_many", "kivu", "prod", "pit_QQ1x", "rack 14 import", 0, 112, 22*time.Hour, -2*time.Hour),
+		one("tk_old", "halden", "prod", "pit_0aVe", Hostile, 25, 0, 49*time.Hour, 25*time.Hour),
+		one("tk_used", "ostra", "prod", "pit_Rw9k", "", 1, 1, 5*time.Hour, -19*time.Hour),
+	}
+	w.Tokens[0].OnboardingID, w.Tokens[0].OnboardingName = "ob_waiting", "Ostra Stores"
+	w.Tokens[1].AgentType, w.Tokens[3].SucceededAt = fleet.TypeNodeMonitor, before(4*time.Hour)
+	w.Findings = map[string]enrollment.Findings{"ag_c": {TokenID: "tk_live", AgentName: "ostra-web", ReceivedAt: before(40 * time.Minute), Items: []enrollment.Finding{
+		{Check: "backend", Status: "ok", Message: "https://console.ostmark.example answers, 1.3 of TLS."},
+		{Check: "rbac", Status: "warning", Message: "The service account cannot list services.", Cure: "Apply the ClusterRole of the manifest again."},
+		{Check: "argo", Status: "skipped", Message: "No Argo CD is installed."},
+	}}}
 }

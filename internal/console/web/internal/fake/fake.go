@@ -38,6 +38,8 @@ type World struct {
 	Objects      map[string][]inventory.Object // by cluster id
 	Agents       []fleet.Agent
 	Audited      []audit.Event // newest first
+	Tokens       []enrollment.Token
+	Findings     map[string]enrollment.Findings // by agent id
 	// Broken, where set, is what every read answers.
 	Broken error
 	// Now is the time at which new things are made.
@@ -398,6 +400,27 @@ func (i Inventory) AcceptIdentity(_ context.Context, _ access.Principal, cluster
 	return inventory.Cluster{}, notFound("cluster")
 }
 
+// Removal implements web.Inventory.
+func (i Inventory) Removal(ctx context.Context, p access.Principal, clusterID string) (inventory.Removal, error) {
+	c, err := i.Cluster(ctx, p, clusterID)
+	if err != nil {
+		return inventory.Removal{}, err
+	}
+	i.Lock()
+	defer i.Unlock()
+	r := inventory.Removal{Cluster: c, Attempt: c.Name, LiveTokens: 1}
+	for _, a := range i.Agents {
+		if a.ClusterSlug == c.Slug {
+			r.Agents = append(r.Agents, a)
+		}
+	}
+	if i.World.Now().Sub(c.HeartbeatAt) < fleet.PresentWithin {
+		r.Refusal = problem.New(problem.Conflict, "cluster_alive", "Agent "+c.AgentName+" of this cluster was seen 12s ago: it still reports.").
+			WithCure("Uninstall the agent in the cluster, or revoke it under Agents; then remove the cluster.")
+	}
+	return r, nil
+}
+
 // Remove implements web.Inventory.
 func (i Inventory) Remove(_ context.Context, _ access.Principal, clusterID string) error {
 	i.Lock()
@@ -406,7 +429,7 @@ func (i Inventory) Remove(_ context.Context, _ access.Principal, clusterID strin
 		switch {
 		case c.ID != clusterID:
 		case i.World.Now().Sub(c.HeartbeatAt) < fleet.PresentWithin:
-			return problem.New(problem.Conflict, "cluster_alive", "Agent "+c.AgentName+" of this cluster was seen 12s ago: its next inventory would bring the cluster back.").
+			return problem.New(problem.Conflict, "cluster_alive", "Agent "+c.AgentName+" of this cluster was seen 12s ago: it still reports.").
 				WithCure("Uninstall the agent in the cluster, or revoke it under Agents; then remove the cluster.")
 		default:
 			i.World.Clusters = slices.Delete(i.World.Clusters, n, n+1)
@@ -426,7 +449,7 @@ func (f Fleet) Agents(_ context.Context, _ access.Principal, q fleet.Filter) ([]
 	var out []fleet.Agent
 	for _, a := range f.World.Agents {
 		if q.ExcludeCollectors && a.Type == fleet.TypeCollector || q.Type != "" && q.Type != a.Type || q.ClientID != "" && q.ClientID != a.ClientID ||
-			q.ClusterSlug != "" && q.ClusterSlug != a.ClusterSlug {
+			q.ClusterSlug != "" && q.ClusterSlug != a.ClusterSlug || !strings.Contains(a.Name+" "+a.ClusterSlug, q.Text) {
 			continue
 		}
 		out = append(out, a)
@@ -437,6 +460,15 @@ func (f Fleet) Agents(_ context.Context, _ access.Principal, q fleet.Filter) ([]
 // Agent implements web.Fleet.
 func (f Fleet) Agent(_ context.Context, p access.Principal, id string) (fleet.Agent, error) {
 	return f.change(p, id, func(int) {})
+}
+
+// RotateCredentials implements web.Fleet; an agent without a role is offline.
+func (f Fleet) RotateCredentials(_ context.Context, p access.Principal, id string) (fleet.Agent, error) {
+	if a, err := f.change(p, id, func(int) {}); err == nil && a.Role == "" {
+		return a, problem.New(problem.Unavailable, "agent_offline", "Nobody listens for commands to agent "+a.Name+". It was last heard 3h ago. Nothing was changed.").
+			WithCure("Rotate once it is online.")
+	}
+	return f.change(p, id, func(i int) { f.World.Agents[i].Template, f.World.Agents[i].CredentialIssuedAt = 1, f.Now() })
 }
 
 // ReleaseIdentity implements web.Fleet.
@@ -469,6 +501,76 @@ func (f Fleet) change(p access.Principal, id string, act func(i int)) (fleet.Age
 		}
 	}
 	return fleet.Agent{}, notFound("agent")
+}
+
+// Enrollment implements web.Enrollment.
+type Enrollment struct{ *World }
+
+// Tokens implements web.Enrollment.
+func (e Enrollment) Tokens(_ context.Context, p access.Principal, q enrollment.TokenQuery) ([]enrollment.Token, int, error) {
+	e.Lock()
+	defer e.Unlock()
+	var out []enrollment.Token
+	for _, t := range e.World.Tokens {
+		if p.Allows(access.HostsWrite, t.Scope()) && (q.ClientID == "" || q.ClientID == t.ClientID) && (q.EnvironmentID == "" || q.EnvironmentID == t.EnvironmentID) &&
+			(q.State == "" || q.State == t.State(e.Now())) {
+			out = append(out, t)
+		}
+	}
+	return cut(out, q.Offset, q.Limit), len(out), e.Broken
+}
+
+// TokenOf implements web.Enrollment.
+func (e Enrollment) TokenOf(_ context.Context, p access.Principal, id string) (enrollment.Token, error) {
+	e.Lock()
+	defer e.Unlock()
+	for _, t := range e.World.Tokens {
+		if t.ID == id && p.Allows(access.HostsWrite, t.Scope()) {
+			return t, e.Broken
+		}
+	}
+	return enrollment.Token{}, notFound("install token")
+}
+
+// Mint implements web.Enrollment.
+func (e Enrollment) Mint(_ context.Context, p access.Principal, r enrollment.MintRequest) (enrollment.Token, string, error) {
+	e.Lock()
+	defer e.Unlock()
+	if r.ExpiresIn > enrollment.AttemptLifetime && r.AgentType != fleet.TypeNodeMonitor {
+		return enrollment.Token{}, "", problem.New(problem.Invalid, "invalid_request", "A life of "+r.ExpiresIn.String()+" is not possible.").WithCure("Ask for less.").InField("expiresInHours")
+	}
+	if r.ClientID == "" {
+		return enrollment.Token{}, "", problem.New(problem.NotFound, "environment_not_found", "There is no such environment.").InField("environmentID")
+	}
+	t := enrollment.Token{
+		ID: fmt.Sprintf("it_%d", len(e.World.Tokens)+1), ClientID: r.ClientID, EnvironmentID: r.EnvironmentID, Name: r.Name, Prefix: "pit_M1nt", AgentType: r.AgentType,
+		MaxUses: r.MaxUses, CreatedAt: e.Now(), CreatedBy: p.UserID, CreatedByName: p.Email, ExpiresAt: e.Now().Add(r.ExpiresIn),
+	}
+	e.World.Tokens = append([]enrollment.Token{t}, e.World.Tokens...)
+	return t, "pit_M1ntedHereRkZc6YdHsL1mBfGx9JaP", nil
+}
+
+// Revoke implements web.Enrollment.
+func (e Enrollment) Revoke(_ context.Context, p access.Principal, id string) error {
+	e.Lock()
+	defer e.Unlock()
+	for i, t := range e.World.Tokens {
+		if t.ID == id && p.Allows(access.HostsWrite, t.Scope()) {
+			e.World.Tokens[i].RevokedAt = e.Now()
+			return e.Broken
+		}
+	}
+	return notFound("install token")
+}
+
+// FindingsOf implements web.Enrollment.
+func (e Enrollment) FindingsOf(_ context.Context, _ access.Principal, a fleet.Agent) (*enrollment.Findings, error) {
+	e.Lock()
+	defer e.Unlock()
+	if found, ok := e.Findings[a.ID]; ok {
+		return &found, e.Broken
+	}
+	return nil, e.Broken //nolint:nilnil // none is an ordinary answer
 }
 
 // ErrBroken stands for a fault whose text must not reach a page.
