@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"path"
@@ -38,6 +39,27 @@ func (e AgentType) Valid() bool {
 	case Host:
 		return true
 	case K8SNodeMonitor:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AuditEventActorKind.
+const (
+	AuditEventActorKindAgent  AuditEventActorKind = "agent"
+	AuditEventActorKindSystem AuditEventActorKind = "system"
+	AuditEventActorKindUser   AuditEventActorKind = "user"
+)
+
+// Valid indicates whether the value is a known member of the AuditEventActorKind enum.
+func (e AuditEventActorKind) Valid() bool {
+	switch e {
+	case AuditEventActorKindAgent:
+		return true
+	case AuditEventActorKindSystem:
+		return true
+	case AuditEventActorKindUser:
 		return true
 	default:
 		return false
@@ -287,6 +309,35 @@ type AssignmentInput struct {
 	// EnvironmentID Absent for the whole client.
 	EnvironmentID *string `json:"environmentID,omitempty"`
 	RoleID        string  `json:"roleID"`
+}
+
+// AuditEvent defines model for AuditEvent.
+type AuditEvent struct {
+	Action        string              `json:"action"`
+	ActorID       *string             `json:"actorID,omitempty"`
+	ActorKind     AuditEventActorKind `json:"actorKind"`
+	ActorName     *string             `json:"actorName,omitempty"`
+	At            time.Time           `json:"at"`
+	ClientID      *string             `json:"clientID,omitempty"`
+	Detail        *map[string]string  `json:"detail,omitempty"`
+	EnvironmentID *string             `json:"environmentID,omitempty"`
+	ID            string              `json:"id"`
+	RemoteAddr    *string             `json:"remoteAddr,omitempty"`
+	ResourceID    *string             `json:"resourceID,omitempty"`
+	ResourceName  *string             `json:"resourceName,omitempty"`
+	ResourceType  *string             `json:"resourceType,omitempty"`
+	Sentence      string              `json:"sentence"`
+}
+
+// AuditEventActorKind defines model for AuditEvent.ActorKind.
+type AuditEventActorKind string
+
+// AuditPage defines model for AuditPage.
+type AuditPage struct {
+	Items []AuditEvent `json:"items"`
+
+	// Next The cursor of what is older; absent on the last page.
+	Next *string `json:"next,omitempty"`
 }
 
 // Challenge defines model for Challenge.
@@ -867,6 +918,24 @@ type APITokenIDParam = string
 // AssignmentIDParam defines model for assignmentIDParam.
 type AssignmentIDParam = string
 
+// AuditActionParam defines model for auditActionParam.
+type AuditActionParam = string
+
+// AuditActorParam defines model for auditActorParam.
+type AuditActorParam = string
+
+// AuditFromParam defines model for auditFromParam.
+type AuditFromParam = time.Time
+
+// AuditResourceIDParam defines model for auditResourceIDParam.
+type AuditResourceIDParam = string
+
+// AuditResourceTypeParam defines model for auditResourceTypeParam.
+type AuditResourceTypeParam = string
+
+// AuditToParam defines model for auditToParam.
+type AuditToParam = time.Time
+
 // ClientIDParam defines model for clientIDParam.
 type ClientIDParam = string
 
@@ -878,6 +947,9 @@ type ClusterIDParam = string
 
 // ClusterSlugParam defines model for clusterSlugParam.
 type ClusterSlugParam = string
+
+// CursorParam defines model for cursorParam.
+type CursorParam = string
 
 // EnvironmentIDParam defines model for environmentIDParam.
 type EnvironmentIDParam = string
@@ -929,6 +1001,70 @@ type UnfinishedParam = bool
 
 // UserIDParam defines model for userIDParam.
 type UserIDParam = string
+
+// ListAuditParams defines parameters for ListAudit.
+type ListAuditParams struct {
+	// Actor Only acts of this one, by id, e-mail address or agent's name.
+	Actor *AuditActorParam `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// Action Only this action.
+	Action *AuditActionParam `form:"action,omitempty" json:"action,omitempty"`
+
+	// ResourceType Only what was done to things of this type.
+	ResourceType *AuditResourceTypeParam `form:"resourceType,omitempty" json:"resourceType,omitempty"`
+
+	// ResourceID Only what was done to the thing of this id.
+	ResourceID *AuditResourceIDParam `form:"resourceID,omitempty" json:"resourceID,omitempty"`
+
+	// Client Only rows of this client.
+	Client *ClientParam `form:"client,omitempty" json:"client,omitempty"`
+
+	// Environment Only rows of this environment.
+	Environment *EnvironmentParam `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// ClusterSlug Only agents of this cluster.
+	ClusterSlug *ClusterSlugParam `form:"clusterSlug,omitempty" json:"clusterSlug,omitempty"`
+
+	// From Only rows of then and later.
+	From *AuditFromParam `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Only rows of before then.
+	To    *AuditToParam `form:"to,omitempty" json:"to,omitempty"`
+	Limit *LimitParam   `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The next of the page before.
+	Cursor *CursorParam `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ExportAuditParams defines parameters for ExportAudit.
+type ExportAuditParams struct {
+	// Actor Only acts of this one, by id, e-mail address or agent's name.
+	Actor *AuditActorParam `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// Action Only this action.
+	Action *AuditActionParam `form:"action,omitempty" json:"action,omitempty"`
+
+	// ResourceType Only what was done to things of this type.
+	ResourceType *AuditResourceTypeParam `form:"resourceType,omitempty" json:"resourceType,omitempty"`
+
+	// ResourceID Only what was done to the thing of this id.
+	ResourceID *AuditResourceIDParam `form:"resourceID,omitempty" json:"resourceID,omitempty"`
+
+	// Client Only rows of this client.
+	Client *ClientParam `form:"client,omitempty" json:"client,omitempty"`
+
+	// Environment Only rows of this environment.
+	Environment *EnvironmentParam `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// ClusterSlug Only agents of this cluster.
+	ClusterSlug *ClusterSlugParam `form:"clusterSlug,omitempty" json:"clusterSlug,omitempty"`
+
+	// From Only rows of then and later.
+	From *AuditFromParam `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Only rows of before then.
+	To *AuditToParam `form:"to,omitempty" json:"to,omitempty"`
+}
 
 // ListOnboardingsParams defines parameters for ListOnboardings.
 type ListOnboardingsParams struct {
@@ -1061,6 +1197,12 @@ type ServerInterface interface {
 	// RevokeAPIToken Revoke an API token of the caller
 	// (DELETE /api/v1/api-tokens/{apiTokenID})
 	RevokeAPIToken(w http.ResponseWriter, r *http.Request, apiTokenID APITokenIDParam)
+	// ListAudit Read the audit log, newest first
+	// (GET /api/v1/audit)
+	ListAudit(w http.ResponseWriter, r *http.Request, params ListAuditParams)
+	// ExportAudit Export the audit log as JSON lines, newest first
+	// (GET /api/v1/audit/export)
+	ExportAudit(w http.ResponseWriter, r *http.Request, params ExportAuditParams)
 	// ListClients List clients
 	// (GET /api/v1/clients)
 	ListClients(w http.ResponseWriter, r *http.Request)
@@ -1255,6 +1397,306 @@ func (siw *ServerInterfaceWrapper) RevokeAPIToken(w http.ResponseWriter, r *http
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.RevokeAPIToken(w, r, apiTokenID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListAudit operation middleware
+func (siw *ServerInterfaceWrapper) ListAudit(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAuditParams
+
+	// ------------- Optional query parameter "actor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "actor", r.URL.Query(), &params.Actor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "actor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "actor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "action" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "action", r.URL.Query(), &params.Action, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "action"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "action", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "resourceType" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "resourceType", r.URL.Query(), &params.ResourceType, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "resourceType"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "resourceType", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "resourceID" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "resourceID", r.URL.Query(), &params.ResourceID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "resourceID"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "resourceID", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "client" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "client", r.URL.Query(), &params.Client, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "client"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "client", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", r.URL.Query(), &params.Environment, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "environment"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "environment", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "clusterSlug" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "clusterSlug", r.URL.Query(), &params.ClusterSlug, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "clusterSlug"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "clusterSlug", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", r.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "from"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "from", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", r.URL.Query(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "to"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "to", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListAudit(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ExportAudit operation middleware
+func (siw *ServerInterfaceWrapper) ExportAudit(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ExportAuditParams
+
+	// ------------- Optional query parameter "actor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "actor", r.URL.Query(), &params.Actor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "actor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "actor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "action" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "action", r.URL.Query(), &params.Action, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "action"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "action", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "resourceType" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "resourceType", r.URL.Query(), &params.ResourceType, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "resourceType"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "resourceType", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "resourceID" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "resourceID", r.URL.Query(), &params.ResourceID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "resourceID"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "resourceID", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "client" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "client", r.URL.Query(), &params.Client, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "client"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "client", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", r.URL.Query(), &params.Environment, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "environment"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "environment", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "clusterSlug" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "clusterSlug", r.URL.Query(), &params.ClusterSlug, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "clusterSlug"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "clusterSlug", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", r.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "from"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "from", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", r.URL.Query(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "to"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "to", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ExportAudit(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -2847,6 +3289,8 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/fleet/agents/{agentID}/rotate-credentials", wrapper.RotateCredentials)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/fleet/agents/{agentID}/release-identity", wrapper.ReleaseIdentity)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/fleet/agents/{agentID}/revoke", wrapper.RevokeAgent)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/audit", wrapper.ListAudit)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/audit/export", wrapper.ExportAudit)
 
 	return m
 }
@@ -2952,6 +3396,113 @@ type RevokeAPITokendefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response RevokeAPITokendefaultApplicationProblemPlusJSONResponse) VisitRevokeAPITokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAuditRequestObject struct {
+	Params ListAuditParams
+}
+
+type ListAuditResponseObject interface {
+	VisitListAuditResponse(w http.ResponseWriter) error
+}
+
+type ListAudit200JSONResponse AuditPage
+
+func (response ListAudit200JSONResponse) VisitListAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAuditdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListAuditdefaultApplicationProblemPlusJSONResponse) VisitListAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExportAuditRequestObject struct {
+	Params ExportAuditParams
+}
+
+type ExportAuditResponseObject interface {
+	VisitExportAuditResponse(w http.ResponseWriter) error
+}
+
+type ExportAudit200ApplicationXNdjsonResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response ExportAudit200ApplicationXNdjsonResponse) VisitExportAuditResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type ExportAuditdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ExportAuditdefaultApplicationProblemPlusJSONResponse) VisitExportAuditResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4738,6 +5289,12 @@ type StrictServerInterface interface {
 	// RevokeAPIToken Revoke an API token of the caller
 	// (DELETE /api/v1/api-tokens/{apiTokenID})
 	RevokeAPIToken(ctx context.Context, request RevokeAPITokenRequestObject) (RevokeAPITokenResponseObject, error)
+	// ListAudit Read the audit log, newest first
+	// (GET /api/v1/audit)
+	ListAudit(ctx context.Context, request ListAuditRequestObject) (ListAuditResponseObject, error)
+	// ExportAudit Export the audit log as JSON lines, newest first
+	// (GET /api/v1/audit/export)
+	ExportAudit(ctx context.Context, request ExportAuditRequestObject) (ExportAuditResponseObject, error)
 	// ListClients List clients
 	// (GET /api/v1/clients)
 	ListClients(ctx context.Context, request ListClientsRequestObject) (ListClientsResponseObject, error)
@@ -4991,6 +5548,58 @@ func (sh *strictHandler) RevokeAPIToken(w http.ResponseWriter, r *http.Request, 
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(RevokeAPITokenResponseObject); ok {
 		if err := validResponse.VisitRevokeAPITokenResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListAudit operation middleware
+func (sh *strictHandler) ListAudit(w http.ResponseWriter, r *http.Request, params ListAuditParams) {
+	var request ListAuditRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAudit(ctx, request.(ListAuditRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAudit")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListAuditResponseObject); ok {
+		if err := validResponse.VisitListAuditResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ExportAudit operation middleware
+func (sh *strictHandler) ExportAudit(w http.ResponseWriter, r *http.Request, params ExportAuditParams) {
+	var request ExportAuditRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ExportAudit(ctx, request.(ExportAuditRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ExportAudit")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ExportAuditResponseObject); ok {
+		if err := validResponse.VisitExportAuditResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -6293,137 +6902,147 @@ func (sh *strictHandler) UnassignRole(w http.ResponseWriter, r *http.Request, us
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H3rchw3utiroCZb5b00OZQsOWvqxxZNyw53bUslUnEqLkUFdn8zg2UP0AbQHE1YrMrT5MHyJClcG92D",
-	"vg2nR3JyTp0ti9PoBvDdb/jwMEvZumAUqBSz84dZgTlegwSu/8JLoPLq+7fqR/U3obPzWYHlapbMKF7D",
-	"7NwNmSUzDr+XhEM2O5e8hGQm0hWssXptjT/9BHQpV7Pzb14kszWh7s9nifqcBK4+/D9+wyf/8+zk248n",
-	"H/72p1kyk9tCzSAkJ3Q5e3xMzGQ32wL8ijIQKSeFJEx94Q3Nt0gPEogtkFwRgdRXTmeJWfvvJfBttXg9",
-	"Q7jSP3FYzM5n/2leQWVunor5hZvcLKUgN+wOaA90/KgjAUgIsqTrfqwF446zsjQnvatyY465oi5K4mxT",
-	"0ZEZ3kZJ5umsY6HRpf21bWmlkMD7oGUHHQtcerrrvFyO4D77VjvY/EdbYfd1bDVA7wlnAyi9NvA4kAqm",
-	"HExdwTttsAqGHIrO7gjN6sBrzKkGjENMTtZEdn5Tj6h9NIMFLnM5O392dpaoKci6XM/OX+q/CDV/PfOz",
-	"ESphCVxPp74pCpxC55R+VNtenr+MboayrOfDLBv7TbZYCOiGkBkSB1EIoGdn5v8CKJ1FocToLcM8I3TZ",
-	"zSzhuOPwyu8tHPIWc2mYA5BaXBtT/N4K/bOz2Hyc5dANAzPiOLsXkKr9di3HDulcT5fVcm3f19Mx3iaR",
-	"LlDK8nJNXyGMcsCKBNBqW6yAIllyKjQiGM+AI8xZSbM2hKg52nDy9fMaeE7+oQDUJpuExLKb+fSItrme",
-	"xfEv+202eUyDTU92XdtqRFXoUQIRapSF3ngrAnag0kUeV1RInOc3fhl6VSVdEErECrJOVS8lrAupaANL",
-	"hDkgCkSugKOCs3vIEGUc4VtMM0bdXzxdkXtopZ5q4rj0W+BcgIfjLWM5YEPbpeizl8yIY6BVyRkQBaMC",
-	"tBv1lrPbHPS6UkalUuDKuSqKnKRYQXRemBF/+7dQ4H0YiDz3XT1jk5/tJ19pzk1ZBshQzm0Oif4tA4lJ",
-	"rqWrYe97nJeAMM3MKyWHU8OJZjq1mou3V5pU9PqzjKjZcP6WswK4JGq3FkNF8NPDLOWAJWQXet8LxtdY",
-	"zs5nGZZwIskadkGYzOBTQTiIMa+QTI3d+TnHQr4X42Y3JBP5WMFhQT5FH3G4Z3djpnkMSfE3tXw7sZ8m",
-	"CSD3wb/Pbv8NqVRTOnRc0aKUI3FiAXxFv8dbEVEItwKoRGvAVCDKEBiR722Pr7/5pts4q4DYlMp1tuoG",
-	"iv5G19Z/ImLszomEdf0fnW6/I/lHvwrMOd7u4k9/rWutPyvgZCNX60IIo9bpXqjj9HrFNhQxmmrl0Q14",
-	"84kqzhHfWJpCIa8yoJLI7ciNlYZfsRE+BV4CEivlExF5OjunZZ43hdqNMgZhgxaELoEXnGhPqGlyjyEv",
-	"tYboxpZOSI8Qci56ERMO1tF9B2ulGY2MqG/uSnpvGW2wQNwMVcChr9BGqVgiUVHe5ko/CiXNM86KAjJU",
-	"Ukly9RQoZ3kuEKawUSgeJuxCJzy6dg4awzh/PV4oVy9fCVGO1AF6O/u98902upd6OCA2YkGosn4jIlGR",
-	"n4B8cZKuIL0zVo9CCRMSMqTUTII2K+CAMBKELnMw0RCFKizuIEMLZiIhQ+TOD2Ydu2Inma0Ac3kLWB5A",
-	"O3ZpOgE0hTFzOOrMHC01jRKRl0vEtI0oV5giIgVSMqmkyrPYrEi6Cqk8e2WhTO+BSsa3mjMs2Z/GVsAh",
-	"BzxS2XMoGJeQXW9p2oeVd+HYfZS+cUGjEBelKIBmkL1X/BynP0NQWjUvMEdrxsFAUv2/fpYxEK8UEJcg",
-	"teauONAKCiVRhksHv6pfV9vdNf1qmSAjmaJ9hVGNI8UNyL8aRZVyHnLlcVSwCIwH88vgiHwyuwcuiLGe",
-	"B9hZQai5GSG0SQFriQUyqJojWHyr9pjeMNE6KiIeJJM4j0E1arC48a0bubGYAKosvd9mqYJHKhmfJbO7",
-	"v4sTyjI4WTNKzE8rJkJjtcL3hc85HFKx9gv0FsFn4zxtj36Jy8UYLVURI/deFJZVymUPaz2EQdRQXzCu",
-	"7ajNiuXK36OC5XAa15ANiA35nk9+DIdjA1R2XAw0lyuc50CXMBYo4XtP9yAbC66+Hn4run6T/JncJx6n",
-	"wjvcyw6vMpl9OlmyExszuQGKqbT78zvdh4AndQbNsiaXuBUc9nQEL42lPdYDXLYLN/3slzYbrsclIZ3v",
-	"OjEv4go6ZXSRk1T2Rhitd3jpxut3S1tvgPP8zWJ2/lsP4M34xw9Nj/CNyRBoa6MyEo3NKJCQjENmRNgr",
-	"hI1g8zYQ1xExRuFULckalRG/zH6WgA10btSblEmkA3jGuPH8S6j85sUsFg2xE4zhd/vKO8A2LNi0vbbV",
-	"7k2uZK2NL8rkOWJ5BjxBULB09RGvAGeIcWN7fwyysgdyuvqUcDCileIWhAupDOuYe3wRYk95Dh7bDUQP",
-	"t2wP6UbdEZoNFyT/IjSz0fZd802hs4LCU+OVmMt8e63hEwFqHI6EIvXeecUriINQNkGes41IkLUNKHwK",
-	"2Y5DkeMUBCIyQTkRUqAVyzOE0Zp8kiUHl9DTBCs37BRZrG5WJFc8RRVLBlTpA/zJTFnbChYtviq7J5kR",
-	"rLsOTFtcwwag6iB5f/V9mHfUWWN0V97CidgKCesoz+ztewQyeNcRafKM3YrX4qX+mqG8mryupFmHEjqC",
-	"tjTKblIP5bLSJCNC3/eu3C0etNZIb3vOsrZHBctangjg96T1kxvG73KG4y83TSA9fW2Z4QfsIoIZE7fb",
-	"KPR8aGC/5MEowTk6/PfvTUQP/HJxc41KARz989ebV+pfOQiBNkSuWCkN397BFgnQsVMsEYV74CiHhXmq",
-	"LabegERj0nJ9C9zJhQL4mgjF8Mi9cjpL+jCndhPMEQCkz714rTXyO/i9hNEsi0MPfnAsJcUFviW5jel3",
-	"Z3lqTlhg3b989rzHuveR5192fYNY+cZOpLqOpNfrQm6137piQtpCtNN6giBSsxTNU0USCWH69+Lkv5sM",
-	"8Ic/V/8+/Xjy4a/Bo7/840+tMdL0X7DtCPB9JQyJK0pWOwjmfq9meH7ynz88vHz5GJ1AkCXFSt3uTvAd",
-	"FvDNC/Rnjjfo/buf/uI1neYY9x5i92AUfMGZGgGf5Ln69yeyxifGPjx5liCP+QR5MktQgCOdS1bQTRDg",
-	"dIV0LBDdbhFGFDY5odBAz7Pnf++lmUDXdqbruxVxxRdenVbBvYD8Q3wltZBABeYunjVVAAd0+IZkmQZk",
-	"cnqVdzXyYPY9bX8gxeVFpAjs9c+OQi8v0C2siK1N0EoAZxkHIUDYpAvRPp92zEwCITXOXRKf8P27n0TM",
-	"27NVTmyBCg4L4GDTpd7m2dUbDeuGgyjXMXP7hpdgF6t2IfAakOI853KhW1gwbkowdPSeqP9Z/xnd4vQu",
-	"ZhvHKDswLqMx7l3T0kWGagW5bic1ygnAF6f8qkz1kAnUzxEuCyDYHzmr7/1AMbJvvj5QiCxY2uSWf0gC",
-	"+wfLXiuXjqajhaeMRUqqzNQasCh5I2zTSUc5voW8peTHZAMjpRaYaE3nLU6jC5n086unu2H6wOPV5Vj9",
-	"hGpW54bHAPkDgTx7zTkbG3g0FWJxj5spE5Dvbvyf129+QfYpYhz5A0W+jLd7O+7DiZs9viOTG9+HMgaW",
-	"LawgvRtrYySz1JpdtSj38xeRkWsQAi/jg3smERLLUoQpOXanvEDMqRqRzBaY5KaC8o40wgCtuQ61Xf/p",
-	"ankd0BdH9Ujqlk2fSR8WcYyttljjT1fmlRdnu8p9mLPwOaxWv+cYzn60fu0YRJnC8R7AqQ9f2BLzZAaB",
-	"zB6mKtwLETuqTX9rZ7wt0EKlmz/KNzBkP1Volsh8cGrNLMu9lFSF2G5NAXjaUHThYT7GbmLrNaYxe5Mh",
-	"XlJEKMJIrCDPo8YwWyxigvzCFgtrua3MYV2C5kv11niL9JstoZRPsh9uelQbKK4dtpyQK7AQWqptMJFG",
-	"0N3mLL2zvzWEX6wC4UeOqYTsrY/fHLcQoajN26MGq7ExAO0k1Y6VUTQ5GgA6xhAXI8eXUc6PlG7W1+Mn",
-	"ikLMHHS4rHhlVKGBtQZ262mFrVpzpZvasVO8ZowggXA82LgGuWJZSN9rTMkCWopnHEPVF/AD4wijt2+u",
-	"r/5bB4Nb3qgrwx4vtgFsu1q7jsTbC/7THSDf58DAvkbCYR1I+8p3LaE6kgURYcEo2qwYWusab13DvF+i",
-	"9GDnHtb403sBkRjHma3qL6k+ilkrz4uU7+8qjPCU4NSHJAaq7cg5pmQmyjQFyOL11ton9FWTOiXp4zAb",
-	"IlcWhQMlloAh2Zu+0kN/7MPhzn45pN6QRBxw+rhvn2DEfizYU1z2zgLD52tCWjrtOAd0Rf8LK7moHQZT",
-	"rlIjeVsgydC3ZyjDW2FK2MzJuYJQCpl62KxYfIWevzBVERsioHbE5fmzb876zrjUmMydYm4e0d33oEwv",
-	"59V3/zPxdXtEuNN5UaB6zo8drmukvhjSY5WoU7T4SvEMfCpykhKJ0hUjKbREJTtJcvIgVE37TJqDDmfa",
-	"64gPaSjKUds63FGf2jL6NrpjnufkvqqUzIzkyj6WxcwL/ahhU5XCjIPZHRQy7gPqngVRhViFXCJ6CY9S",
-	"Sq3Uo5hLfay9XEutD6WszE088BaQGu/r03wyY4NFP+5sgwYNjS4afaP/dRCmi79sjtLuzNvkugPWSe3H",
-	"wG4JUSB58TpWV7pDzmNICKcpCPE9o6OO2LgT1KPs2KeUgT7RbN4taiSiyPG2dcLD5BpbbGJfrDYW7Mo+",
-	"vFROzzhQ6Fo+H67t7NOgR12X6zXm246ytZEWZWsNWYiGvrRWxRf7GJINhDeLPHoCp33k0IBHc//h5N1b",
-	"m9wgCaTL/kmx6iPvIGU8G21rBMHCAWaGC5c8JjtGyq4/XOSYUGNxJ/oorzFAXiFa5rnVa7rGU6fhtKF0",
-	"qgOneY5vc2jokJBpq5l/YbH6LKVaKTNTB19/hUDXBJmp7czxggAmYVR8JLTFxyE+qA7YzfnJ8SZgg3SC",
-	"ZYX5+xr2IiBNPGF0U10lzEZlEpSm69vWDcfpnc+9jdVwrhdalDJdcI65Bip5ufTdVAKRkVTVGf50gPqN",
-	"6RJCfyq1Lbrjtcvgre5HRF0or4AXrsdZG1HsvsV8dPOIw+d5Gv6Lzj2cowxLfIuFwgInEkSCzBcTlOYs",
-	"vUsQxVL9KDngdYIIXYKQCcqIuEtQqha8ICmWkCCxpWlLJNYk5EfV20fDsTeuJl5IKF4hnG/w1pSmIpOV",
-	"0EUANmZ6Go+Uf7b8VUfaKoBQTw5LkdJ/rVKde9S+dGVOoydCvL+041L1e0+t1TJvsRAbxrPLFd7jWGLJ",
-	"ue79Z76xh9FDYTP07ee9qf3Gaupfj26+alc0yrDIoI2Po7SeRktU9YFy9Ui0SdmOqhTg3J5XG5j094Ux",
-	"MbGkdGQXL5Yt9fxtXFcdau+Jx5gEf8iQpTnhkcWpVXcVGV3Dbwqko1KMcMS1eak7Rm0H96xoPZJug5Fx",
-	"kWltdJ9o1jVT5gV/lC9sHNat/SMHGd0RkSFHDBMdyNKGUUsLEFo7DGAX+pVA1qZyIWffFM1Gv+JJFg6L",
-	"UuC8PVrEDW7RRks3LdkWpdDt1DZxFTLIbwybx1qPMNh34ogjTm0UNvvV/jzlrECtbv5QBfFv7k23Ol3Z",
-	"ztXGaoXtvhma7eOSfXmF7P3l6dVMcWzWm590YjMiqivomJYf2GRFXWMXZXVpl6sREyi5bnz3s6jZXO2n",
-	"Z8GVL8ZKvbRRPsp88yVEvVM3LQZX5RNMm4TbicLYdnwZwSm3JcnlFY17iaNb+fhikqfUAIQNBNzy6t9u",
-	"2/uxaqHbd9pgsFiu3Nb8vTT2lf3rWQ9MXLu+AUCYPL6kqWz/yJJrFBukdA5x2LCC8TXsU3MF6zZjbzS5",
-	"d7pNO6VhESvGdhDtL01ynUbN4pOhZHINUo5PPixyHD/ts+SsLOLWK6QcZFy4CFbytJbZcwnipNGCXE8c",
-	"w7SvXG84bEIfJXul9ANGZg3nSIDUB8qV4yYgbvLfY05MiDBmkAWrQm5kI53GdBfdFSC1ZjVNi3fRQKTe",
-	"oQOk25cHkYdjBy7Hhsr2CUYUmMvhlK6jPRHiFsGCB33IUWvkW9bgGLcoFzfor0ULohFm78Hqg8mjaKml",
-	"WUbqZFttGnX6bNlp9Nmy3uUsxJwuaY2XMsu2t1z9a/wwuS2E7c+L7ltPWwHThDFHep33mORxXv5BjfcR",
-	"WCLc8Rjd0i48O6M5WarJ0RakbnYnV0DRSvc+QQrcLV0kMkYhLvaykQlBPclw9dKSw2YbGqu9/nXFlPUs",
-	"qi4bQkLRL68q4NqtuhncemNYfC/GdyRKJblvAWR1tcyIVnZVa7gIkPbpHt1qNTz9UGBDqVtY1Ev0QiC0",
-	"wXyvps1uX7XjJ3WXceAR92cD4pDFoYKQTUOoK/yoYDO5sayJfn9jWb3+Fst0dUDG+Rw4amzMmIYlJ3J7",
-	"rQBl9R5gHj0hQtHF2ysT7zp1/fr1pswL/vMrKYv+FLJuRhSE0AZ9UlROxc7xFbKkkJ0Qim452wjgr1Cq",
-	"w/k2NpeyNaAFZ2uEqWlJyzhZEmqDdjrK5u8pSBm7I1BdJmBjRh/d/BUlFeRfsDUt+QldsN2V2b44+u6f",
-	"NaZb21xR2Ca4jPr2jYkvk8WowHKFCJUMqVdst69THbZLwbYYsGu7KHC6gpPnp2ezZFby3IJLnM/nm83m",
-	"FOvHp4wv5/ZdMf/p6vL1L9ev9TtVBHv21uwSXZr1BKGk89n9M63ACqC4ILPz2denZ6dfm14VK002c1yQ",
-	"+f0z9Z8T6eOpS4g197Kpe5xKgbBw0SPgBgLV0SP941cCcZaDMI1YJLLPlC5QgNEROm7ik0nQG9sUEitX",
-	"gwgflEVXErFS5uQehIayYSZLKUEkC/gpuqiem+guRThbE0qE5Fgyrh2LRAcNMcpAM7uOCyV2PgT3wO11",
-	"HvWzAwqTSlDo4VfZ7HymRKDr6S5mjRslnp+dddwmMe4WiVon/chVEt/7FnmuUDj+Pb/A4F6KZCacqa03",
-	"pHfshYZwMEhxnhvuxsoB+c2z9Ydk9ukkPDfln+gzyEZJ1OF2qdWw74ZvJDoI+R3LtgeHmdHhj3XFIXkJ",
-	"jzsIe3bwyW2tcQRlP9vyF1mvylGE76oeMBUb4AjnB8KuLj7HgUbwHWT3Qe5jEhEf84fqOsVHI0RyMD5S",
-	"nQTeaWYLSCC81bKl1WQ1ZN682vHxww4yX+zKsEOxiVl8HZRPYJMAklbPBFJ4V+Jc2jETypugWevU0ib1",
-	"u3EQk0AxTbcRiNmx57p4Wz0VKSvMfXVC9ombS3f94xTCJmy6e2RR4zreToeni0wpS3995nA86XqgGqKs",
-	"1RSj+fmDq5F9bCX/H0F6NI4TGPW7TSPi4uwPhJB3gPfEyA7npL5fcuF8pTrI3xdZyDxPh/oXwHx/LFzr",
-	"motD8Z9bbxf7zW3lwUm99LFVIVV1j+KpFJL0vtC8925SVm6Unk+tC91tfQmisNHdfAkXIcoDhOxifcXE",
-	"eN1oStTfhOWpXyKLN483HJnNIyX9EVq4CYqi4BMR2r43Le9slbemlEMq/2ELc8+O6m2YSbUDbmCiU4g6",
-	"onOL0zskGSIjaXtXnnG26RNmQeqx265+HQ78gu2LZpu4Y8QDQiCa3PAhjI8hZvvrWj77S5RNOx0Fj+wA",
-	"1Fr5TewFUFSvL5jeFrHx5t3w5C4Dh4dujmCJ7NwhP+Cd5l3CA14JbmsfMDq8unxSKbTTKGBqMVSv3W01",
-	"kSydDFchTSHUSPMSuap1wDBxbKc8bSsZE0fD3oI71yHp2qml5y/QipVcJOj5S92lYTecbATeVf0Y2Jco",
-	"8Xb7lhxZ5EXaOXxZIdYasT6FOncNnKZrNn8IybMz6HphzsA/wdoPp/ockVe7g8CqfIUokytClwhyoQ8E",
-	"Slam5nbyA5uWPZCfB+d226JXjTO7k4D/4DLenzCeOKKl+NQxjoWlTS5ipK+tWekLk3zWoslc+3jH47Fc",
-	"HStqQ/LOUdwvHM07650Q0T/b8rCKgadBYF8KxQ4ai5nfBxtignF5DBsvGWgTPMGsnTZYXt10NH2qyWPd",
-	"UZz/aWQ4LUJwymmxB7YaSrg1SrR7Ii04jOY73KH6IZ4qI29PzAugGcILCXyDeRa5dVyu/AUG5tpxdKHN",
-	"HoFenH3rPvMR5+Qe7DVfGPmrqpqzEYHMtdP67jG3fCLtuWkiq3KODRbo95KA6Xj27RkSkDKamcvJbLWF",
-	"2t+Pr2/Q//lf/3vuztFJyHPhLlrQdSVLFrOXzU3t7g6r8aayxdbnySCrpeswigGrLkgxByi17+CtG4tz",
-	"IfF2DN222DNJR15tKjAeXFgcJbXmoLG/pGjTTKGgmOM0hUKeuBtE9MHJaDTsQg90TYUPg6YJim7qqzx6",
-	"Nm5y+jAbNIdK0YLQJfCCu6aOGHHQx+72oZ/BHkidgHh1sLyNtd3Z8y+Ztd0aJ0TdDegWR1aXOmVjg9lG",
-	"CqdsDcqBrJxKImydYXYEXD4Ic8DvsTvdqiuBxZPROcCGNcsZPP6PaB37g5PD1z4qfHtHaDZ8MSyDYzh8",
-	"VafJqW1uRgFZMqqxmjZ9q9ZHh9Oyxs5t16Pm1jfTBWOqfFB4F+SRVWDjUrvDo9eePdACp35Y4LcPimgr",
-	"/L92HoexYQMsG5v2hMSqImv5nghm5+bl+YO9IOFxXr8xr63MgcLmMrwgbWS96fIIYfVa145jm07BZYIT",
-	"0syHRmkTbKrLAis8akkxjmzM2Ai51PqZdNaHBp05pgOzn+RoUL4Qd9Y4rXqmSKaP3gyErelfEgNueIdT",
-	"HLZvmZDuMqqJ5G3zrqtBnHN43364YFQwMSfd7crdaft8ceJu7XiqqKzKNeYPtYarj7Y3T3ut51MqLmpT",
-	"fYllF2d/tLILV/95yMqLps20yAHkvGo21up6XCz3Ko7y91RM4Ek8ObqdDHWcrvNy+Uev2tAIPE4t67Jx",
-	"rEMTWZvmHhJoD6m0Mv+6Qu1hmFuPrwW5g6ZhPqbtrwANOsLV2eB7PZfzH55sRR4r4GyWbSMfujAzbmP1",
-	"YGl0WHkaQB2YIaYPKI8GdK+fG+eGOYccsIABAeV3ZuTeEeX/p3CkQWEKENxd3gF/mNquXJltxORiNBM8",
-	"jWeG4FLJoC4M6jOU/8FhOpOok5R9LuRkqGKKJk6q+WsuUbPH1p0IlA+7B25vy7cZVHMtls4CagVW5Wtf",
-	"nn1tFRlbLHJCwbfsv2XZFimVqWsjzRjKPnIo8m1wn72Z0jfrseVvGyJXhKKXLkEbSbXq/V0G2/v/mOB+",
-	"xubwL6MaBQamC5DpCmG04CBWISGalhGaOk2bZyRhXeQHFiH1Mun5gxx8BvtJ9abySziEPVmxpW5h0ekQ",
-	"vdMjpsyLubaUU9vr3O6k36/UIyMnSd3R3u7zHO9Mk5JJ4qe+j+mRy5FNW8+pD2BzA7mhCBp2+FqPnT+o",
-	"//RIC+NBWPSNkxLm65/R7THAM2ac1ZUrlmfiMOBMZrZLWCyadiCAfXZuOfvDcMs70MXCpjGfiZ1lKOjr",
-	"aqKtk3BT0OqqzSG+9t2oJgPwtW8sMhmMf10xRITt34UINR2VXHHFVl89n7G926DY3+Zh4zTLY/X9vKaZ",
-	"sB2b7Dv1RizotrRdqahlfyzuxGnY32jJEKNow/gdocsECUJTQAVnS47XQosJ3cfrPLCifYsptc0VvgeU",
-	"A76DLNEWuAYF907JGmGBNvbi74ZG1JUlwbUfU/B5456Uz5Qd8ZRjlhGg6Cvh4fkEeqka40a7l9my80zX",
-	"v5rKWt2DTC0hcf6PXHEA7wOhK2mUBKLMdkLexaBmaN/WdkKOtnMcoTJfM7HtJoeExIrDmGVwsWImYZsy",
-	"uiBL21IfEYpgsYBU1hBolxzDoHnUYUMGuC1FXzX/e2GKuicDv293ObURXop6eXq7VtIj9zbCdWvNacRN",
-	"1Tb1yEa4aRc6tRFeilpVZx+ChpkNeuz8wfSk7+x+ZBE3zpo03z1C5GVqFNjibLUfI8N1OkP3mTTdfGtV",
-	"mk9iHpcgbzbBVOrDq//dLpIIaNawRwJrwDzY6RlX6sanOjxXZkS54hsk8FYZHxvdfvQUXSAeznLLddmA",
-	"vqnT9hnVTTV2FZRxQg5ENtNIC9Ok98hOyPSkqlyPpCIOMIde/F+GjPVRGAGuoDxiCE0hYeL9XuOKNexv",
-	"+oWKnc/cHdVhsq0hwd5iaAj+OhpuNjwlbaCRe0BY6jt/bRNcJXFieW4TXg0p4GkEkPwxe3oeRePPGw35",
-	"W04A6UF7xZOOIcqrCwI+T8fd4H6CCY1APYuPJzJnjSg9jwzCDx1TaieV+UP1R0/w9j3FB6KeAXwcLOpz",
-	"cPKNTs8ZDJne8cN5uB8xzVJP13n/tw8KND4AaGs+gd87IJsu73MNDLuQ6MWq9sBnivPcnYHVITUdZ8LN",
-	"UunTqt99VSqqVmJ/rHpx+5/c7sOfjIYPfmHhhej+V388I/jNpC5rU7pgxYfH/xsAAP//",
+	"7H35ctw2mviroPo3VZmDOuzY+U3kP6YUxclqJoldkr3Z2pTXBZFfd2PEBhgAVKtXpap9mn2wfZItnATZ",
+	"4NVqtp2d2dqpWE2QAL77woeHWcpWBaNApZidPcwKzPEKJHD9F14AlZffvlU/qr8JnZ3NCiyXs2RG8Qpm",
+	"Z27ILJlx+LUkHLLZmeQlJDORLmGF1WsrfP8D0IVczs6+epHMVoS6P58l6nMSuPrwf/yCj/7z9Ojrj0cf",
+	"/vS7WTKTm0LNICQndDF7fEzMZO82BfgVZSBSTgpJmPrCG5pvkB4kEJsjuSQCqa8czxKz9l9L4Jtq8XqG",
+	"cKW/4zCfnc3+30kFlRPzVJycu8nNUgryjt0C7YGOH3UgAAlBFnTVj7Vg3IFWVmZEnqcKUV3I0yjDelgb",
+	"0szTWccqG+v6+OGP3WtivJOe0oCaGIUE3WwQyRIERytMcoSzjIMQiHFDel8IpFbasXzG21b//OWL1oV+",
+	"x9mqa52cre06gSJMM5RjCbxtGXPOVrVVzBlfYTk7m2VYwpEkK2iH2RUIVvIUAiKLLGi9xBKtsUAZo4Ak",
+	"UytTUKQLD06Sta2P+ym6MN2zvj5REVkhoYthsoMHc+yNGN+xIRi+gTnjoBHdKtnYLshNc9IrOtyYw4gN",
+	"M9swsicCmeFtQDFPRyDLLO2PbUsrhQTeBy076FDg0tNd5+VihIq0b7WDzX+0FXZfRldTctEqW98tAVG4",
+	"l1ZkoQIvwFJ260L091pl5+lpbBFA7whnA3RibeBh0BVMOZjEg3fa4BQM2Rex3xKa1YHXmFMNGEcdOVkR",
+	"2flNPaL20QzmuMzl7OyZQvYK35NVuZqdvdR/EWr+euZnI1TCArieTn1TFDiFzin9qHYNHd0MZVnPh1k2",
+	"9ptsPhfQDSEzJA6iEEDPTs3/BVA6jUKJ0RuGeUbooptZwnGH4ZVfWzjkLeZehnTZXb+OlBuc5dANAzPi",
+	"MLsXUDedI8uxQzrX0+XfXNv39XSMt0mkc5SyvFzRVwijHLAiAbTcFMrolCWnQiOC8Qw4wpyVtNXCU3O0",
+	"4eTL5zXwHP1FAahNNgmJZTfz6RFtcz2L41/2e3fykK6dnuy6ttWY/6RGCUSoURZ6460I2IJKF3lcUiFx",
+	"nr/zy9CrKumcUCKWkHXaG1LCqpCKNrBEmCvNT+QSOCo4u4MMUeU83WCq7HD7F0+X5A5aqaeaOC795jgX",
+	"4OF4w1gO2NB2KfqMNjPiEGhVcgZEwagAHXB5y9lNDnpdKaNSKfCzhxkuipykWEH0pDAj/vR3ocD7MBB5",
+	"7rt6xiY/20++0pybsgyQoZybHBL9WwZSObpaN+of7nBegvYx9SulMtk0J5rp1GrO315qUtHrzzKiZsP5",
+	"W84K4JKo3VoMFcFPD7OUA5aQncuhXksyg/uCcBBjXiGZGrv1c46FfC/GzW5IJvKxgsOc3Ecfcbhjt2Om",
+	"eQxJ8Re1fDuxnyYJIPfBv89u/g6pVFM6dFzSopQjcWIBfEm/xRsRUQg3AqhEK8BUIMoQGJHvbY8vv/qq",
+	"2zirgNiUynW26gaK/kbX1n8gYuzOiYRV/R+dAUJH8o9+FZhzvNnGn/5a11p/VMDJRq7WBRtHrdO9UMfp",
+	"9ZKtKWI01cqjG/DmE1VENL6xNIVCXmZAJZGbkRsrDb9iUTmKYql8IiKPZ2e0zPMk6lyu0ZzQBfCCE+0J",
+	"NU3uMeSl1hDd2MIJ6RFCzoVQYsLBettXsFKa0ciI+uYupXfZdfCKm6E6HvTKxLSIREV5kyv9KJQ0zzgr",
+	"CshQSSXJ1VOgnOW5QJjCWqF4mLALIwHRtXPQGMb56/FCuXr5UohypA7Q29ntnW820b3UwwGxEXNClfUr",
+	"4rENAfn8KF1CemusHoUSJiRkSKmZBK2XwAFhJAhd5GBCMgpVWNxChubMhGOGyJ3vzDq2xU4yWwLm8gaw",
+	"3IN27NJ0AmgKY+Zw1Jk5WmoaJSIvF4hpG1EuMUVECqRkUkmVZ7FeknQZUnn2ykKZ3gGVjG9MWNeQ/XFs",
+	"BRxywCOVPYeCcQnZ9YamfVi5CsfuovSNCxqFuChFATSD7L3i5zj9GYLSqnmOOVqZiDGmSP2/fpYxEK8U",
+	"EBcgteauONAKChdhHrZcv6qfl5vtNf1smSAjmaJ9hVGNI8UNyL8aRZVyHnLlcVSwCIwH88vg3F0yuwMu",
+	"iLGeB9hZQby7GSG06UNriQUyqJojWHyr9pjeMNE6KiIeJJM4j0E1arC48a0beWcxAVRZer/MUgUPm+66",
+	"/bM4oiyDoxWjxPy0ZCI0Vit8n/vs5D4Va79AbxF8Ns7T9uinuFyM0VIVMXLvRWFZJWd3sNZDGEQN9Tnj",
+	"2o5aL1mu/D0qWA7HcQ3ZgNiQ7/kMzHA4NkBlx0VBU2ZEvr4bTxk2aRzDoU7ItuBXP/sboVlI1qUARb5a",
+	"iM6SmdgICasoIevXf2rTm3iMcdRF2cY/b4dI5JUtyO7OHbBiEs6zjLc89nncrsetQKqlWaO6EKhU1sdA",
+	"FsQKZRVak6CcwH2olfDe4gVMK6gr8o5Iawr3Mq7rTWIMsbm1/gVieQb8FcKGRRnVHKpVrXKf+p26dhf1",
+	"YonzHOhoSKThe08P4jTWW309/FZ0/SYJPHlYapwV3RHh6QjsJLP7owU7smHLd0AxlXZ/fqe76JBJ4zFm",
+	"WZMbPRUcdozFXBhnd6yiWbRLUP2sVdL1RAVI57vO0hJxGzlldJ6TVPYG+W2A5sKN1++WtjgQ5/mb+ezs",
+	"lx7Am/GPH5pBmTfzSgpVfpq0EktIxiEzVoQXXN4N4ToozSgca4Vn/LpIaMR+loDNNazVm5RJpGPoxr/w",
+	"/Euo/OrFLBaQtBOM4Xf7yhVgG5lvuj+bavcmXbnS/g9l8syI6wRBwdLlR7wEnCElz9XGPwbVGXuKe/Rp",
+	"+mBEK8XNCRdS+baxCNV5iD3lvHtsNxA93LncZyTjltBsuCBRdoJNeG3rZIXOCgpPTRlgLvPNtYZPBKhx",
+	"OBKK1HtnFa8gDkKZ5XnO1iJB1jzXtTbVBzgUOU5BICITlBMhBVqyPEMYrci9LDm4nLomWLlmx8hidb0k",
+	"ueIpqlgyoEqfY0tmyuFVsGgJF7E7kkHcXBRtoUUbA66D5P3lt2HqXxduoNvyBo6MUR7lmZ3d/0AGb8cC",
+	"mjxjt+K1eKm/ZiivJq8radahhA6gLY2ymzRIcFFpkhHZpztXmx7PG2mktz1nWdujgmUtTwTwO9L6yTXj",
+	"tznD8ZebJpCevrbM8AN2EcGMidttFHo+Ordb/m6U4Bwdgf/7OqIHfjp/d42Uu4z++vO7V+pfOQiB1kQu",
+	"WSkN397CBgnQ6QssEYU74CiHuXmqLabemGBj0nJ1A9yXFQJfEaEYHrlXjmdJH+bUboI5AoD0uRevtUa+",
+	"gl9LGM2yOAyiDQ5nprjANyS3abXuRGvNCQus+5fPnvdY9z7589O2bxCroNpKFtWR9HpVyI0OHS2ZkLYg",
+	"9bieo4uUDUZTxZFcXliBcX7076YI48Pvq38ffzz68Mfg0R/+8rvWNEX6N9h0xNi/EIbEFSWrHQRzv1cz",
+	"PD/6/x8eXr58jE4gyIJipW63J/gGC/jqBfo9x2v0/uqHP3hNpznGvYfYHRgFX3CmRsC9PFP/vicrfGTs",
+	"w6NnCfKYT5AnswQFONLlHAq6CQKcLpEOx6ObDcKIwjonFBroefb8z700E+jazoqZbkVc8YVXp1V8PSD/",
+	"EF9JLSRQgbmLZ00hzh4dviGJ3gHJ1F7lXY3cm31P2x9IcXEeqcN8/aOj0ItzdANLYsuDtBKwh2RA2Lwn",
+	"0T6fdsxMDi81zl0Sn/D91Q8i5u3ZQkM2RwWHOXCwFQve5mkLfHrrhoMoVzFz+x0vwS5W7ULgFSDFec7l",
+	"cqcwFNvoBBpR/7P+M7rB6W3MNo5RdmBcRtNM26aliwzVCvPdTmqUE4AvTvlVpfg+axg+RbgsgGB/5Ky+",
+	"9z3FyL76ck8hsmBpk1v+IQnsHix7rVw6G4UfIzxlLFJSJYdXgEXJG2GbTjrK8Q3kLZkEk5CPVDthojWd",
+	"tziNLmTSz6+ebmfKAo9XV0T2E6pZnRseA+R3BPLsNedsbOCxSgJtWzFMmYB8e+N/vX7zE7JPEePIn/71",
+	"lfTd23Ef9imo+I5MecoulDEwObaE9HasjaGPJ21HuZ+/iIxcgRB4ER/cM4mQWJYiTB+yW+UFYk7ViGQ2",
+	"xyQ3Rcy3pBEGaM11qO36T1fL64C+OKhHUrds+kz6sI5qbMHTCt9fmldenEYyZoOchU9htfo9x3D2vfVr",
+	"d8pvdwFOffjcnvJIZhDI7GGqwr0QsaPa9Ld2xtsCLa2ZW3uoY8h+qtAskfng1JpZlnspqc5CuDUF4GlD",
+	"0bmH+Ri7ia1WmMbsTYZ4SRGhCCOxhDyPGsNsPo8J8nNbr6/lts8D+2rZFd4g/WZLKMXklXvKfNWoNlBc",
+	"O2w5IVdgIbRUW2MijaC7yVl6a39rCL9Y7cT3HFMJ2VsfvzlsLVBRm7dHDVZjYwDaSqodKqNocjQAdIwh",
+	"LkaOL6OcH6merq/HTxSFmDlrdFHxyqhCA2sNbJe0C1s46qqntWOneM0YQQLheLBxBXLJajVAK0zJHFrq",
+	"12S0UOM7xhFGb99cX/5bB4Nb3qgrwx4vtgFsu1q7jsTbC/7THSDf5czOrkbCfh1I+8o3LaE6kgURYcEo",
+	"Wi8ZWuljFvoYwW6J0r0dPVrh+/cCIjGOU3uwpqT6NHStQjZygmZbYYQHdac+pzRQbUeOEiYzUaYpQBY/",
+	"8vCz6WlivTOdkvRxmDWRS4vCgRJLwJDsTV/1rz955XBnvxxSb0giDjh93LdLMGI3Fuyp77yywPD5mpCW",
+	"jjuO4l3Sf2ElF7XzmMpVaiRvCyQZ+voUZXgjTBWpObxaEEohUw+bRcOv0PMXpipiTQTUTpk9f/bVad8x",
+	"sxqTuUYCzVPyu55V6+W8+u5/JL50lgh3QDYKVM/5sfOtjdQXQ3qsEnWKFl8pnoH7IicpkShdMpJCS1Sy",
+	"kyQnD0LVtM+kOehwpp1O2ZGGohy1rf2dtqsto2+jW+Z5Tu6qSsnMSK7sY1nMvNCPGjZVKcw4mN1CIeM+",
+	"4K2tre4KuUT0Eh6llFqpRzGX+lh7uZZaH0pZmZt44A0gNd7Xp/lkxhqLftzZHikaGl00+kb/ay9MF3/Z",
+	"nGbfmrfJdXusk9qNgd0SokDy4nWsrnR9BsaQEE5TEOJbRkedcnNNDM73VenfVwb6RLN5u6iRiCLHm9YJ",
+	"95NrbLGJfbHaWLAr+/BCOT3jQKFr+Xy4trNVih51Xa5WmG86ytZGWpStNWQhGvrSWhVf7GJINhDeLPLo",
+	"CZz2kUMDHs39h5N3b21ygySQLrsnxaqPXEHKeDba1giChQPMDBcueUy2jJRtf7jIMaHG4k70aXpjgLxC",
+	"tMxzq9d0jadOw2lD6VgHTvMc3+TQ0CEh01Yz/8Ri9VlKtVJmpg6+/gqBrgkyU9uZ4wUBTMKo+Ehoi49D",
+	"fFAdsJ3zk+NNwAbpBMsK8/c17EVAmnjC6Ka6SpiNyiQoTde3rXccp7c+9zZWw7meiPHDTDY4x1wPo7xc",
+	"+IZGgchIquoMfzpA/cZ0CaE/GN4W3fHaZfBWdyOiLpRXwAvX46yNKHbfYj66f8v+8zwN/0XnHs5QhiW+",
+	"wUJhgRMJIkHmiwlKc5beJohiqX6UHPAqQYQuQMgEZUTcJihVC56TFEtIkNjQtCUSaxLyo+rtW8/N6Zp4",
+	"IaF4hXC+xhtTmopMVkIXAdiY6XE8Uv7J8lcdaasAQj05LEVK/1qlOneofenKnEZPhHh/acul6veeWqtl",
+	"3mIh1oxnF0u8w7HEknPdftN8Ywejh8J66NvPe1P7jdXUvx7dfNUxbJRhkUEbH0dpPY2WqOqeDuqRaJOy",
+	"HVUpwLk9rzYw6e8LY2JiSenILl4sW+r527iu6ivRE48xCf6QIUtzwiOLU6tu7DO6ht8USEelGOGIa/NS",
+	"N23bDG4b09oVwgYj4yLT2ug+0axrpswL/ihf2LuvW/tHDjK6IyJDjhgmOpClDaOWLjy0dhjALvQLgaxN",
+	"5ULOvi+hjX7Fkywc5qXAeXu0iBvcorWWblqyzUuhOxqu4ypkkN8YNpG2HmGw78QRR5zaKKx3q/15ylmB",
+	"Wt38vgri39yZhpG6sp2rjdUK230/QttKKfv8Ctn7y9OrmeLYrPcf6sRmRFRX0DFdd7DJirreSsrq0i5X",
+	"IyZQct178kdRs7naT8+CK1+MlXppo3yU+eZLiHqnbloMrsonmDYJtxOFsW26NIJTbkqSy0sa9xJHd9Py",
+	"xSRPqQEIGwi45dW/3bb3Q9VCt++0+46HsObvpbGv7F/PemDiOmYOAMLk8SVNZbtHllyv5iCls4/DhhWM",
+	"r2GXmitYtRl7o8m9023aKg2LWDG2iW9/aZJr9msWnwwlk2uQcnzyYZ7j+GmfBWdl0dLgJuUg48LF9MYJ",
+	"ycAliJPGLQB64himfeV6w2ET+ijZK6UfMDJrOEMCpD5Qrhw3AXGT/w5zYkKEMYMsWBVyIxvpNGYuAgKk",
+	"1qymafEuGojUO3SAdPvyIPJw7MDl2FDZLsGIAnM5nNJ1tCdC3CJY8KAPOWqNfMsaHOMW5eIG/bVoQTTC",
+	"7D1YfTB5FC21NMtInWyrTaNOny07jT5b1BsNhpjTJa3xUmbZ9parf40fJreFsP150V3raStgmjDmSK/z",
+	"DpM8zsvfqfE+AkuEOx6ju0qGZ2fMrU9qcrQBqftN6huqlrr3CVLgbukikTEKcbGXjUwI6kmGq5eWHDZb",
+	"01jt9c9LpqxnUXXZEBKKfnlVAddu1c3g1hvD4nsxviNRKsldCyCre+BGNCmrujNGgLRLA/dWq+HphwIb",
+	"St3Col6iFwKhDeY79U13+2pe8BbYxQOPuD8bEIcs9hWEbBpCXeFHBZvJjWVN9Lsby+r1t1imyz0yzqfA",
+	"UWNjxjQsOZGbawUoq/cA8+gJEYrO316aeNexuzJDb8q84D+/lLLoTyHrZkRBCG3QJ0XlVGwdXyELCtkR",
+	"oeiGs7UA/gqlOpxvY3MpWwGac7ZCmJqu0IyTBaE2aKejbP6qkJSxWwLVfR42ZvTRzV9RUkH+BhtzKwah",
+	"c7a9MtsXR1+/tcJ0Y/ubCtuHmlHfQTXxZbIYFVguEaGSIfWK7fZ1rMN2KdgWA3Zt5wVOl3D0/Ph0lsxK",
+	"nltwibOTk/V6fYz142PGFyf2XXHyw+XF65+uX+t3qgj27K3ZJbow6wlCSWezu2dagRVAcUFmZ7Mvj0+P",
+	"vzS9KpaabE5wQU7unqn/HEkfT11ArLmXTd3rezGxcNEj4AYC1dEj/eMXAnGWgzCNWCSyz5QuUIDRETpu",
+	"4pNJ0J7eFBIrV4MIH5RFlxKxUubkDoSGsmEmSylBJAv4MTqvnpvoLkU4WxFKhORYMq4di0QHDTHKQDO7",
+	"jgsldj4Ed8DtjTr1swMKk0pQ6OGX2exspkSgu1ZBzBqXujw/Pe240GXcRS61yywit7l861vkuULh+Pf8",
+	"AoOrYZKZcKa23pDesRca7m5RlOI8N9yNlQPyi2frD8ns/ig8N+Wf6DPIRknU4Xah1bC/kMJIdBDyG5Zt",
+	"9g4zo8Mf64pD8hIetxD2bO+T21rjCMp+tOUvsl6VowjfVT1gKtbAEc73hF1dfI4DjeCbOO+C3MckIj5O",
+	"Hqq7jx+NEMnB+Eh1ErjSzBaQQHgFdUuryWrISfMe5scPW8h8sS3D9sUmZvF1UD6BTUJIlhmRrTJY+RxL",
+	"lmcC6XFnXHeMpAhb/aRT6sYjqS6PVGrUdOdGV/ZHyuxPCRJlukT6ihUmAOEbpckKYEVuEitaiCeIgq6o",
+	"cR2Ft3qIR8Si3shotDauZn5MBr/ir8kb+s72bcFj3/TE1/9eeKHtgOFbN4QOmqJxCezQ7VQ3TA99w91X",
+	"PGB8cN3nkD0EV8dGWHqPCtU39p5Qm14p9tTJNzUbytlCcdJat+kkXMhAShi+35YRFZ/rrs8iZYW5IlXI",
+	"bblxAvcF4+3i4w0FVPUaRxjlhEKCtDXvrLc5ySVwdAtQiGN0rs8RMW6T/Dcc8K2SIHMENDM2YMooNWmJ",
+	"BAnmL72xbZ4kdmrGNH5VtlwO2FhynK0D621bjrzWU/9TkvwjSJJxzH5/RLNtho9cszgNY792PBGwtlKi",
+	"urGOYioxGaNbRzTg8W3de2HHTCg/g27uU7sjqd+Ng6EEimm6iUDRjm2DY7c/cuHuiZ/CGwm78h/YF3Et",
+	"8afD03mWeRt0FJ50wXANUdaojNH8yYM7RPPYSv7fg/RoHKcw3LcPYHxMjxBteeyEkS3OSf2FCoULptZB",
+	"/r7IQuZ5OtQ/A+b7beFaF2Xui//cervYz1kIR/WzEa0KqToYIZ5KIf12RfNu6klZuXE2bWpd6G7UbjUv",
+	"AoRsY33JxHjdaM6wvQnPr3yOLN48/3hgNo+c+YvQwrugahruidABQOMs2WNgmlL2qfyHLcw9O2g40kyq",
+	"I/QGJrrGSKd8bnB6iyRDZCRtb8szztZ9wixwkbrt6tfhwM/Yvmj2kT1EwiAEoike24fxMcRsf10rePsc",
+	"ZdNWy+EDOwC1Xr8TewEU1QsQp7dFbEJ6O3+5zcDhqdwDWCK7xF6kb9wyUYiVzecC5AGk0FYnoanFUP1w",
+	"T6uJZOlkuAppCqFGTobIZa1Flkl0O+Vpe82ZRBv2FtyZjnrWjjU/f4GWrOQiQc9f6jZO2wFRI/Au6+fE",
+	"P0eJt93Y7MAiL9Lv6fPKwdaI9SnUuW3gNF2zk4eQPDuzsuemSc4TrP1wqk+RmrU7CKzKV4gyuSR0gSAX",
+	"umOAZGW61CW0ezYteyB/EjT2aIteNZp6TAL+vct434LkALk0xzgWlrb6CCN9r91S36joyxqazLWLdzwe",
+	"y9W54zYkb/Xq+MzRvLXeCRH9o60frxh4GgT2pVDsoLGY+XWwISYYl4ew8Q6QUpw2WF5dhTh9qslj3VGc",
+	"/2lkOC1CcMppsSe6G0q4NUq0fWQ9OK3uW+Ci+infqmTPttQRQDOE5xL4GvNMKBVoL5+sbg91NxwhTGF9",
+	"jM612SPQi9Ov3Wc+4pzcgb0HFCN/l2VzNiJQwUEA1ZeTuuUTaRurEFnVe66xQL+WBExL1K9PkYCU0czc",
+	"XmrLMdX+vn/9Dv3Pf/33iTtoLyHPhbuJSReeLljMXtZNF8BdcjneVLbY+jQlZmrpOoxiwKorVk2HBe07",
+	"eOvG4lxIvBlDty32TNKRV5sKjHsXFgdJrTlo7C4p2jRTKChOcJpCIY/cFWO6s0I0GnauB7pbB/aDpgmq",
+	"cuurPHg2bnL6MBs0XSfQnNAF8IK7rs8YcdDn8nehn8EeSJ2AeNV5po21XXOaz5m13RonRN070D0QrS51",
+	"ysYGs40UTtkKlANZOZVE2IMI2QFw+SBMqd1jd7pVHxUST0bnABsWxpXL/RatY99ZYfjaR4VvbwnNhi+G",
+	"ZXAIh69qRT21zc0oIEtGNVbTpm/VG3F/WtbYue161FwLa9pkTZUPCi+LPrAKbNx6u3/02sOJWuDUTxP+",
+	"8kERbVBG6TwOY8OGVZLapj0isWMTtXxPBLMn5uWTB3uD0uNJ/UrdtjIHCuuL8AbVkfXGiwOE1WttvQ5t",
+	"OgW3DU9IMx8apU2wrm4TrvCoJcU4sjFjI+RSa3jWWR8atO6aDsx+koNB+VzcWuO0aqommT6bOxC2psFZ",
+	"DLjhJY9x2L5lQrrbKieSt83LMAdxzv59++GCUcHEnsYwK3ftePL5kbvW66misirXOHmodWR/tM372ms9",
+	"n1JxUZvqcyy7OP2tlV24+s99Vl40baZ5DiBPqm6kra7H+WKn4ih/kdUEnsRnemDmM63a0Ag8TC3ronGs",
+	"QxNZm+YeEmgPqbQy/7pC7WGYW4+vBbmDrqI+pu3vCA9axtbZ4Fs9l/MfnmxFHirgbJZtIx+6MDNuY/Vg",
+	"aXRYeRpA7Zkhpg8ojwZ0r58b54YTDjlgAQMCyldm5M4R5f9TONKgMAUIFh4hf5jarlyZbcTkYjQTPI1n",
+	"huBSyaAuDOomC//kMJ1J1EnKPhdyMlQxRRNH1fw1l6jZhPNWBMqH3QE3DrDLoJp7M3UWUCuwKl/78vRL",
+	"q8jYfJ4TCv5OnxuWbZBSmbo20oyh7COHIt9UV6rYKX03P1v+tiZySSh66RK0kVSr3t9FsL1/YIL7EZvu",
+	"IIxqFBiYzkGmS4TRnINYhoRoekpp6jT3QCAJqyLfswipl0mfPMjBTVqeVG8qP4cuLZMVW+r2KJ0O0ZUe",
+	"MWVezPWtntpe53Yn/X6lHhk5SeqO9naf57gyXcwmiZ/6RucHLkc2fb+nPoDNDeSGImjY4Ws99uRB/adH",
+	"WhgPwqJvnJQwX/+Ebo8BnjHjrK7UjZb2A85kZtuIxqJpewLYJ+eW098Mt1yBLhY2nXtN7CxDQeN3E22d",
+	"hJuCXphtDvG1b1c5GYCvfeexyWD885IhImyDT0Soabnoiis2aIU3KGM790mzv52EnVUtj9X385pmwrZ0",
+	"tO/UO7Whm9K2raSW/bG4FcdhA8QFQ4yiNeO3hC4SJAhNARWcLTheCS0mdKPPs8CK9j0o1TaX+A5QDvgW",
+	"skRb4KazmndKVggLtIY8jxz40ZUlwb1gU/B54yK1T5Qd8ZRjlhGg6Avh4fkEeqk650d7Y9my80zXv5rK",
+	"Wt2kVC0hcf6PXHIA7wOhS2m78VFmr0rYxqBmaN/3fkKOtnMcoDJfM7FtN4uExIrDmGVwsWQmYZsyOicL",
+	"e+cOIhTBfA6prCHQLjmGQfOow4YMcFuKvmr+98IUdU8Gft8Pe2ojvBT18vR2raRH7myE697b04ibqq/6",
+	"gY1w0098aiO8FLWqzj4EDTMb9NiTB3NpTWf3I4u4cdak+e4BIi9To8AWZ6v9GBluWqHmIJBp91+r0nwS",
+	"87gEebNLtlIfXv1vt5lGQLOGPRJYA+bBVlPZUndGr9rNcbZGAm+U8bHW/cmP0Tni4Sw3XJcN6Ku8bSNy",
+	"3VRjW0EZJ2RPZDONtDBd/A/shExPqsr1SCriAHPoxf9lyFgfhRHgCsojhtAUEibeED6uWMMG6J+p2PnE",
+	"7dMdJtsaEuwshobgr6Mjd8NT0gYauQOEJWI0BdslX0mcWJ7bhFdDCngaASS/zabfB9H4J40be1pOAOlB",
+	"O8WTDiHKqxuEPk1L/uACowmNQD2LjycyZ43oLu0G4fuOKbWTyslD9UdP8PY9xXuingF8HCzqU3DyO52e",
+	"Mxgyl8sM5+F+xDRLPd3VPL98UKDxAUBb8wn8zgHZXANzooFhFxK9ed0e+ExxnrszsDqkpuNMuFkqfVxd",
+	"iFOViqqV2B+ryzr8T2734U9Gwwe/BEfxg1/98YzgN5O6rE3pghXVb6Yv8uOHx/8NAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

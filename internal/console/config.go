@@ -28,7 +28,8 @@ type Config struct {
 	TLSKeyFile     string      `name:"tls-key-file" env:"PROXIMA_TLS_KEY_FILE" group:"Addresses" help:"PEM file of the certificate's key."`
 	MetricsAddr    string      `name:"metrics-addr" env:"PROXIMA_METRICS_ADDR" group:"Addresses" help:"Address of a listener for /metrics alone. Empty: /metrics stands beside the pages and asks for an API token with settings:read."`
 
-	DatabaseURL config.Secret `name:"database-url" env:"PROXIMA_DATABASE_URL" group:"Storage" help:"PostgreSQL to use in place of the embedded SQLite: postgres://user:password@host:5432/name."`
+	DatabaseURL    config.Secret `name:"database-url" env:"PROXIMA_DATABASE_URL" group:"Storage" help:"PostgreSQL to use in place of the embedded SQLite: postgres://user:password@host:5432/name."`
+	AuditRetention time.Duration `name:"audit-retention" env:"PROXIMA_AUDIT_RETENTION" group:"Storage" default:"8760h" help:"How long rows of the audit log are kept, 24h or more."`
 
 	NATSURL          config.NATSURLs `name:"nats-url" env:"PROXIMA_NATS_URL" group:"NATS" help:"Servers of a NATS of your own, in place of the embedded one. nats-setup writes its keys and configuration."`
 	NATSPublicURLs   config.NATSURLs `name:"nats-public-urls" env:"PROXIMA_NATS_PUBLIC_URLS" group:"NATS" help:"Addresses of NATS that agents are told, in order of preference. Empty: the NATS port where console has a certificate, then WebSocket on the public URL."`
@@ -54,6 +55,7 @@ func (c *Config) Validate() error {
 	errs := []error{
 		config.Within("PROXIMA_K8S_SYNC_INTERVAL", c.SyncInterval, time.Second, 24*time.Hour),
 		config.Within("PROXIMA_CREDENTIAL_TTL", c.CredentialTTL, 10*time.Second, 30*24*time.Hour),
+		config.Within("PROXIMA_AUDIT_RETENTION", c.AuditRetention, 24*time.Hour, 100*365*24*time.Hour),
 		config.Within("PROXIMA_NATS_PORT", c.NATSPort, 0, 65535),
 		c.validateAddresses(),
 	}

@@ -85,13 +85,13 @@ func (s *server) stop(ctx context.Context) error {
 func (s *console) handler() (http.Handler, error) {
 	api, err := httpapi.New(httpapi.Config{
 		Access: s.access, Sessions: s.sessions, Tenancy: s.tenancy, Enrollment: s.enrollment, Onboarding: s.onboarding,
-		Inventory: s.inventory, Fleet: s.fleet, Health: s.health, Clock: s.clock, Logger: s.log,
+		Inventory: s.inventory, Fleet: s.fleet, Health: s.health, Audit: s.trail, Clock: s.clock, Logger: s.log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("assemble the API: %w", err)
 	}
 	pages, err := web.New(web.Config{
-		Sessions: s.sessions, Access: pageAccess{s.access, s.tenancy}, Tenancy: s.tenancy, Onboarding: s.onboarding, Inventory: s.inventory, Fleet: s.fleet, Health: s.health,
+		Sessions: s.sessions, Access: pageAccess{s.access, s.tenancy}, Tenancy: s.tenancy, Onboarding: s.onboarding, Inventory: s.inventory, Fleet: s.fleet, Health: s.health, Audit: s.trail,
 		Enrollment: s.enrollment, Template: natsauth.Template, Clock: s.clock, Logger: s.log, Version: version.String(), PublicURL: s.publicURL, SyncInterval: s.cfg.SyncInterval,
 	})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"prxm.uz/proxima/internal/clock/clocktest"
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/access/session"
+	"prxm.uz/proxima/internal/console/audit/trail"
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/health"
@@ -64,6 +65,7 @@ func (w *world) examples() map[string]example {
 		"POST /clusters/{id}/record/remove":   {path: cluster + "/record/remove", form: url.Values{"confirm": {"quagga"}}},
 		"GET /hosts":                          {path: "/hosts"},
 		"GET /agents":                         {path: "/agents"},
+		"GET /audit":                          {path: "/audit"},
 		"GET /agents/{id}":                    {path: "/agents/ag1"},
 		"GET /agents/{id}/{act}":              {path: agent},
 		"POST /agents/{id}/{act}":             {path: agent},
@@ -127,6 +129,7 @@ func newWorld(t *testing.T, publicURL string) *world {
 		access:     access.New(db.Access(), hasher, w.clock, log),
 		sessions:   session.New(db.Access(), session.Options{Secure: strings.HasPrefix(publicURL, "https:"), Clock: w.clock, Logger: log}),
 		tenancy:    tenancy.New(db.Tenancy(), hasher, w.clock),
+		trail:      trail.New(trail.Config{Store: db.Audit(), Clock: w.clock, Logger: log, Retention: 365 * 24 * time.Hour}),
 		fleet:      fleet.New(fleet.Config{Store: db.Fleet(), Revoker: noRevoker{}, Commander: noRevoker{}, Clock: w.clock, Logger: log}),
 		enrollment: enrollment.New(enrollment.Config{Store: db.Enrollment(), Authority: authority, Fleet: db.Fleet(), Clock: w.clock, Logger: log}),
 		inventory:  inventory.New(inventory.Config{Store: db.Inventory(), Agents: db.Fleet(), Clock: w.clock, Logger: log}),

@@ -27,6 +27,7 @@ import (
 	"prxm.uz/proxima/internal/config"
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/access/session"
+	"prxm.uz/proxima/internal/console/audit/trail"
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/health"
@@ -73,6 +74,7 @@ type console struct {
 	inventory  *inventory.Service
 	onboarding *onboarding.Service
 	health     *health.Service
+	trail      *trail.Service
 }
 
 // Run starts console and serves until ctx ends; then it stops every part in order and returns nil. An
@@ -282,6 +284,7 @@ func (s *console) assemble() error {
 		Store: db.Onboarding(), Environments: db.Enrollment(), Clock: s.clock, Logger: s.log,
 		PublicURL: s.publicURL, SyncInterval: s.cfg.SyncInterval,
 	})
+	s.trail = trail.New(trail.Config{Store: db.Audit(), Clock: s.clock, Logger: s.log, Retention: s.cfg.AuditRetention})
 	if _, err := install.File("deployment.yaml", s.image()); err != nil {
 		return fmt.Errorf("PROXIMA_IMAGE_REGISTRY: %w", err)
 	}
@@ -334,6 +337,7 @@ func (s *console) serve(ctx context.Context, listener net.Listener, handler http
 	group.Go(func() { s.onboarding.Run(workers) })
 	group.Go(func() { s.forgetAccess(workers) })
 	group.Go(func() { s.endConflicts(workers) })
+	group.Go(func() { s.pruneAudit(workers) })
 	ends.add(func() error { stopWorkers(); group.Wait(); return nil })
 
 	if s.cfg.MetricsAddr != "" {
@@ -371,6 +375,22 @@ func (s *console) forgetAccess(ctx context.Context) {
 	for {
 		if err := s.access.Forget(ctx); err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "sessions that ended and old sign-ins were not forgotten", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+	}
+}
+
+// pruneAudit removes the rows of the audit log that were kept for their time, every hour.
+func (s *console) pruneAudit(ctx context.Context) {
+	ticker := s.clock.NewTicker(time.Hour)
+	defer ticker.Stop()
+	for {
+		if err := s.trail.Prune(ctx); err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "old rows of the audit log were not removed", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -38,6 +38,27 @@ func (e AgentType) Valid() bool {
 	}
 }
 
+// Defines values for AuditEventActorKind.
+const (
+	AuditEventActorKindAgent  AuditEventActorKind = "agent"
+	AuditEventActorKindSystem AuditEventActorKind = "system"
+	AuditEventActorKindUser   AuditEventActorKind = "user"
+)
+
+// Valid indicates whether the value is a known member of the AuditEventActorKind enum.
+func (e AuditEventActorKind) Valid() bool {
+	switch e {
+	case AuditEventActorKindAgent:
+		return true
+	case AuditEventActorKindSystem:
+		return true
+	case AuditEventActorKindUser:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for FindingStatus.
 const (
 	FindingStatusFailed  FindingStatus = "failed"
@@ -281,6 +302,35 @@ type AssignmentInput struct {
 	// EnvironmentID Absent for the whole client.
 	EnvironmentID *string `json:"environmentID,omitempty"`
 	RoleID        string  `json:"roleID"`
+}
+
+// AuditEvent defines model for AuditEvent.
+type AuditEvent struct {
+	Action        string              `json:"action"`
+	ActorID       *string             `json:"actorID,omitempty"`
+	ActorKind     AuditEventActorKind `json:"actorKind"`
+	ActorName     *string             `json:"actorName,omitempty"`
+	At            time.Time           `json:"at"`
+	ClientID      *string             `json:"clientID,omitempty"`
+	Detail        *map[string]string  `json:"detail,omitempty"`
+	EnvironmentID *string             `json:"environmentID,omitempty"`
+	ID            string              `json:"id"`
+	RemoteAddr    *string             `json:"remoteAddr,omitempty"`
+	ResourceID    *string             `json:"resourceID,omitempty"`
+	ResourceName  *string             `json:"resourceName,omitempty"`
+	ResourceType  *string             `json:"resourceType,omitempty"`
+	Sentence      string              `json:"sentence"`
+}
+
+// AuditEventActorKind defines model for AuditEvent.ActorKind.
+type AuditEventActorKind string
+
+// AuditPage defines model for AuditPage.
+type AuditPage struct {
+	Items []AuditEvent `json:"items"`
+
+	// Next The cursor of what is older; absent on the last page.
+	Next *string `json:"next,omitempty"`
 }
 
 // Challenge defines model for Challenge.
@@ -861,6 +911,24 @@ type APITokenIDParam = string
 // AssignmentIDParam defines model for assignmentIDParam.
 type AssignmentIDParam = string
 
+// AuditActionParam defines model for auditActionParam.
+type AuditActionParam = string
+
+// AuditActorParam defines model for auditActorParam.
+type AuditActorParam = string
+
+// AuditFromParam defines model for auditFromParam.
+type AuditFromParam = time.Time
+
+// AuditResourceIDParam defines model for auditResourceIDParam.
+type AuditResourceIDParam = string
+
+// AuditResourceTypeParam defines model for auditResourceTypeParam.
+type AuditResourceTypeParam = string
+
+// AuditToParam defines model for auditToParam.
+type AuditToParam = time.Time
+
 // ClientIDParam defines model for clientIDParam.
 type ClientIDParam = string
 
@@ -872,6 +940,9 @@ type ClusterIDParam = string
 
 // ClusterSlugParam defines model for clusterSlugParam.
 type ClusterSlugParam = string
+
+// CursorParam defines model for cursorParam.
+type CursorParam = string
 
 // EnvironmentIDParam defines model for environmentIDParam.
 type EnvironmentIDParam = string
@@ -923,6 +994,70 @@ type UnfinishedParam = bool
 
 // UserIDParam defines model for userIDParam.
 type UserIDParam = string
+
+// ListAuditParams defines parameters for ListAudit.
+type ListAuditParams struct {
+	// Actor Only acts of this one, by id, e-mail address or agent's name.
+	Actor *AuditActorParam `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// Action Only this action.
+	Action *AuditActionParam `form:"action,omitempty" json:"action,omitempty"`
+
+	// ResourceType Only what was done to things of this type.
+	ResourceType *AuditResourceTypeParam `form:"resourceType,omitempty" json:"resourceType,omitempty"`
+
+	// ResourceID Only what was done to the thing of this id.
+	ResourceID *AuditResourceIDParam `form:"resourceID,omitempty" json:"resourceID,omitempty"`
+
+	// Client Only rows of this client.
+	Client *ClientParam `form:"client,omitempty" json:"client,omitempty"`
+
+	// Environment Only rows of this environment.
+	Environment *EnvironmentParam `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// ClusterSlug Only agents of this cluster.
+	ClusterSlug *ClusterSlugParam `form:"clusterSlug,omitempty" json:"clusterSlug,omitempty"`
+
+	// From Only rows of then and later.
+	From *AuditFromParam `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Only rows of before then.
+	To    *AuditToParam `form:"to,omitempty" json:"to,omitempty"`
+	Limit *LimitParam   `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The next of the page before.
+	Cursor *CursorParam `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ExportAuditParams defines parameters for ExportAudit.
+type ExportAuditParams struct {
+	// Actor Only acts of this one, by id, e-mail address or agent's name.
+	Actor *AuditActorParam `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// Action Only this action.
+	Action *AuditActionParam `form:"action,omitempty" json:"action,omitempty"`
+
+	// ResourceType Only what was done to things of this type.
+	ResourceType *AuditResourceTypeParam `form:"resourceType,omitempty" json:"resourceType,omitempty"`
+
+	// ResourceID Only what was done to the thing of this id.
+	ResourceID *AuditResourceIDParam `form:"resourceID,omitempty" json:"resourceID,omitempty"`
+
+	// Client Only rows of this client.
+	Client *ClientParam `form:"client,omitempty" json:"client,omitempty"`
+
+	// Environment Only rows of this environment.
+	Environment *EnvironmentParam `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// ClusterSlug Only agents of this cluster.
+	ClusterSlug *ClusterSlugParam `form:"clusterSlug,omitempty" json:"clusterSlug,omitempty"`
+
+	// From Only rows of then and later.
+	From *AuditFromParam `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Only rows of before then.
+	To *AuditToParam `form:"to,omitempty" json:"to,omitempty"`
+}
 
 // ListOnboardingsParams defines parameters for ListOnboardings.
 type ListOnboardingsParams struct {
@@ -1143,6 +1278,20 @@ type ClientInterface interface {
 	//
 	// Corresponds with DELETE /api/v1/api-tokens/{apiTokenID} (the `RevokeAPIToken` operationId).
 	RevokeAPIToken(ctx context.Context, apiTokenID APITokenIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListAudit Read the audit log, newest first
+	//
+	// Who holds audit:read on a client reads the rows of that client. Rows of no client, such as those about people and roles, need it on the whole console.
+	//
+	// Corresponds with GET /api/v1/audit (the `ListAudit` operationId).
+	ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ExportAudit Export the audit log as JSON lines, newest first
+	//
+	// One AuditEvent a line, all that the filter keeps. An export that breaks off ends its connection, so that it is not taken for whole. It leaves a row of its own.
+	//
+	// Corresponds with GET /api/v1/audit/export (the `ExportAudit` operationId).
+	ExportAudit(ctx context.Context, params *ExportAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListClients List clients
 	//
@@ -1597,6 +1746,40 @@ func (c *Client) CreateAPIToken(ctx context.Context, body CreateAPITokenJSONRequ
 // Corresponds with DELETE /api/v1/api-tokens/{apiTokenID} (the `RevokeAPIToken` operationId).
 func (c *Client) RevokeAPIToken(ctx context.Context, apiTokenID APITokenIDParam, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRevokeAPITokenRequest(c.Server, apiTokenID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListAudit Read the audit log, newest first
+//
+// Who holds audit:read on a client reads the rows of that client. Rows of no client, such as those about people and roles, need it on the whole console.
+//
+// Corresponds with GET /api/v1/audit (the `ListAudit` operationId).
+func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListAuditRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ExportAudit Export the audit log as JSON lines, newest first
+//
+// One AuditEvent a line, all that the filter keeps. An export that breaks off ends its connection, so that it is not taken for whole. It leaves a row of its own.
+//
+// Corresponds with GET /api/v1/audit/export (the `ExportAudit` operationId).
+func (c *Client) ExportAudit(ctx context.Context, params *ExportAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewExportAuditRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2717,6 +2900,330 @@ func NewRevokeAPITokenRequest(server string, apiTokenID APITokenIDParam) (*http.
 	}
 
 	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListAuditRequest constructs an http.Request for the ListAudit method
+func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/audit")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Actor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "actor", *params.Actor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Action != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "action", *params.Action, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ResourceType != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "resourceType", *params.ResourceType, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ResourceID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "resourceID", *params.ResourceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Client != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "client", *params.Client, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Environment != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "environment", *params.Environment, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ClusterSlug != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "clusterSlug", *params.ClusterSlug, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewExportAuditRequest constructs an http.Request for the ExportAudit method
+func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/audit/export")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Actor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "actor", *params.Actor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Action != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "action", *params.Action, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ResourceType != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "resourceType", *params.ResourceType, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ResourceID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "resourceID", *params.ResourceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Client != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "client", *params.Client, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Environment != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "environment", *params.Environment, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ClusterSlug != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "clusterSlug", *params.ClusterSlug, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -4880,6 +5387,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with DELETE /api/v1/api-tokens/{apiTokenID} (the `RevokeAPIToken` operationId).
 	RevokeAPITokenWithResponse(ctx context.Context, apiTokenID APITokenIDParam, reqEditors ...RequestEditorFn) (*RevokeAPITokenAnswer, error)
 
+	// ListAuditWithResponse Read the audit log, newest first
+	//
+	// Who holds audit:read on a client reads the rows of that client. Rows of no client, such as those about people and roles, need it on the whole console.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/audit (the `ListAudit` operationId).
+	ListAuditWithResponse(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*ListAuditAnswer, error)
+
+	// ExportAuditWithResponse Export the audit log as JSON lines, newest first
+	//
+	// One AuditEvent a line, all that the filter keeps. An export that breaks off ends its connection, so that it is not taken for whole. It leaves a row of its own.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/audit/export (the `ExportAudit` operationId).
+	ExportAuditWithResponse(ctx context.Context, params *ExportAuditParams, reqEditors ...RequestEditorFn) (*ExportAuditAnswer, error)
+
 	// ListClientsWithResponse List clients
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -5468,6 +5993,95 @@ func (r RevokeAPITokenAnswer) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r RevokeAPITokenAnswer) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListAuditAnswer struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AuditPage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListAuditAnswer) GetJSON200() *AuditPage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListAuditAnswer) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListAuditAnswer) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListAuditAnswer) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListAuditAnswer) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListAuditAnswer) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ExportAuditAnswer struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ExportAuditAnswer) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ExportAuditAnswer) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ExportAuditAnswer) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ExportAuditAnswer) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ExportAuditAnswer) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -7680,6 +8294,36 @@ func (c *ClientWithResponses) RevokeAPITokenWithResponse(ctx context.Context, ap
 	return ParseRevokeAPITokenAnswer(rsp)
 }
 
+// ListAuditWithResponse Read the audit log, newest first
+//
+// Who holds audit:read on a client reads the rows of that client. Rows of no client, such as those about people and roles, need it on the whole console.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/audit (the `ListAudit` operationId).
+func (c *ClientWithResponses) ListAuditWithResponse(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*ListAuditAnswer, error) {
+	rsp, err := c.ListAudit(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListAuditAnswer(rsp)
+}
+
+// ExportAuditWithResponse Export the audit log as JSON lines, newest first
+//
+// One AuditEvent a line, all that the filter keeps. An export that breaks off ends its connection, so that it is not taken for whole. It leaves a row of its own.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/audit/export (the `ExportAudit` operationId).
+func (c *ClientWithResponses) ExportAuditWithResponse(ctx context.Context, params *ExportAuditParams, reqEditors ...RequestEditorFn) (*ExportAuditAnswer, error) {
+	rsp, err := c.ExportAudit(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseExportAuditAnswer(rsp)
+}
+
 // ListClientsWithResponse List clients
 //
 // Returns a wrapper object for the known response body format(s).
@@ -8591,6 +9235,65 @@ func ParseRevokeAPITokenAnswer(rsp *http.Response) (*RevokeAPITokenAnswer, error
 	case rsp.StatusCode == 204:
 		break // No content-type
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListAuditAnswer parses an HTTP response from a ListAuditWithResponse call
+func ParseListAuditAnswer(rsp *http.Response) (*ListAuditAnswer, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListAuditAnswer{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AuditPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseExportAuditAnswer parses an HTTP response from a ExportAuditWithResponse call
+func ParseExportAuditAnswer(rsp *http.Response) (*ExportAuditAnswer, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ExportAuditAnswer{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {

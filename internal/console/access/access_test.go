@@ -31,7 +31,7 @@ type recording struct {
 }
 
 func (r *recording) InsertAPIToken(ctx context.Context, t access.APIToken, hash []byte, e audit.Event) error {
-	r.events = append(r.events, e.Action+" "+e.ResourceID)
+	r.events = append(r.events, string(e.Action)+" "+e.ResourceID)
 	return r.Store.InsertAPIToken(ctx, t, hash, e)
 }
 
@@ -45,7 +45,7 @@ type recordingTx struct {
 }
 
 func (t recordingTx) AppendAudit(ctx context.Context, e audit.Event) error {
-	t.of.events = append(t.of.events, e.Action+" "+e.ResourceID)
+	t.of.events = append(t.of.events, string(e.Action)+" "+e.ResourceID)
 	return t.Tx.AppendAudit(ctx, e)
 }
 
@@ -210,7 +210,7 @@ func TestAPITokens(t *testing.T) {
 		must(t, h.access.RevokeAPIToken(ctx, p, minted.ID))
 	}
 	refused("revoked", "api_token_revoked")
-	if got := h.store.events; len(got) != 3 || got[1] != "api_token_minted "+minted.ID || got[2] != "api_token_revoked "+minted.ID {
+	if got := h.store.events; len(got) != 4 || got[0] != "signed_in "+p.UserID || got[2] != "api_token_minted "+minted.ID || got[3] != "api_token_revoked "+minted.ID {
 		t.Errorf("audited: %v", got)
 	}
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Did begins the audit event of an act of p.
-func (p Principal) Did(at time.Time, action string) audit.Event {
+func (p Principal) Did(at time.Time, action audit.Action) audit.Event {
 	e := audit.Event{
 		ID: id.New("aud"), At: at, ActorKind: audit.ActorUser, ActorID: p.UserID, ActorName: p.Email,
 		Action: action, RemoteAddr: p.RemoteAddr,

@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"net/netip"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
 	"prxm.uz/proxima/internal/clock"
+	"prxm.uz/proxima/internal/console/audit"
 	"prxm.uz/proxima/internal/console/problem"
 )
 
@@ -79,14 +81,54 @@ func (s *Service) SignIn(ctx context.Context, email, password, remoteAddr string
 	}
 	if !match || !a.Active {
 		s.logger.InfoContext(ctx, "sign-in refused", "remote_addr", remoteAddr)
+		if err := s.auditFailure(ctx, a, remoteAddr, now); err != nil {
+			return Principal{}, err
+		}
 		return Principal{}, errSignIn()
 	}
 	if err := s.store.ClearAttempts(ctx, []string{limits[0].Key, limits[1].Key}, limits[2].Key, now); err != nil {
 		return Principal{}, fmt.Errorf("clear the count of sign-ins: %w", err)
 	}
 	p, err := s.Principal(ctx, a.UserID)
-	p.RemoteAddr = remoteAddr
-	return p, err
+	if p.RemoteAddr = remoteAddr; err != nil {
+		return p, err
+	}
+	return p, s.audit(ctx, p.Did(now, audit.SignedIn).On("user", p.UserID, p.Email))
+}
+
+// auditFailure leaves at most one event for each account and window, and one for all accounts that do not
+// exist: what was typed for their address may be a password.
+func (s *Service) auditFailure(ctx context.Context, a Account, remoteAddr string, now time.Time) error {
+	name := a.Email
+	if name == "" {
+		name = "an account that does not exist"
+	}
+	e := audit.System(now, audit.SignInFailed).On("user", a.UserID, a.Email).With("account", name).
+		With("window", strconv.Itoa(int(AttemptWindow/time.Minute)))
+	e.RemoteAddr = remoteAddr
+	err := s.store.InTx(ctx, func(tx Tx) error {
+		told, err := tx.AuditedSince(ctx, e.Action, e.ResourceType, e.ResourceID, now.Add(-AttemptWindow))
+		if err != nil || told {
+			return err
+		}
+		return tx.AppendAudit(ctx, e)
+	})
+	if err != nil {
+		return fmt.Errorf("record a failed sign-in: %w", err)
+	}
+	return nil
+}
+
+// SignedOut leaves the event of a sign-out.
+func (s *Service) SignedOut(ctx context.Context, p Principal) error {
+	return s.audit(ctx, p.Did(s.clock.Now(), audit.SignedOut).On("user", p.UserID, p.Email))
+}
+
+func (s *Service) audit(ctx context.Context, e audit.Event) error {
+	if err := s.store.InTx(ctx, func(tx Tx) error { return tx.AppendAudit(ctx, e) }); err != nil {
+		return fmt.Errorf("record the event %s: %w", e.Action, err)
+	}
+	return nil
 }
 
 // limitsOf lists the two of the account, which a success ends, and then the one of the address.

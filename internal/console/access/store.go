@@ -45,10 +45,12 @@ type AttemptLimit struct {
 	Most int
 }
 
-// Tx is what ending an API token needs of a transaction.
+// Tx is what ending an API token, and telling of sign-ins, needs of a transaction.
 type Tx interface {
 	audit.Tx
 
+	// AuditedSince tells whether an event of the action on the resource was written after the time.
+	AuditedSince(ctx context.Context, a audit.Action, resourceType, resourceID string, since time.Time) (bool, error)
 	// APITokens lists the tokens of a user, newest first.
 	APITokens(ctx context.Context, userID string) ([]APIToken, error)
 	// RevokeAPIToken ends a token; a second time keeps the time of the first.

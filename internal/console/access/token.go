@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"prxm.uz/proxima/internal/console/audit"
 	"prxm.uz/proxima/internal/console/id"
 	"prxm.uz/proxima/internal/console/problem"
 )
@@ -56,7 +57,7 @@ func (s *Service) MintAPIToken(ctx context.Context, p Principal, name string, ex
 		t.ExpiresAt = now.Add(expiresIn)
 	}
 	hash := sha256.Sum256([]byte(plain))
-	e := p.Did(now, "api_token_minted").On("api_token", t.ID, t.Name).With("prefix", t.Prefix)
+	e := p.Did(now, audit.APITokenMinted).On("api_token", t.ID, t.Name).With("prefix", t.Prefix)
 	if err := s.store.InsertAPIToken(ctx, t, hash[:], e); err != nil {
 		return APIToken{}, "", fmt.Errorf("keep an API token: %w", err)
 	}
@@ -112,7 +113,7 @@ func EndAPIToken(ctx context.Context, tx Tx, p Principal, owner Account, tokenID
 	if err := tx.RevokeAPIToken(ctx, owner.UserID, tokenID, now); err != nil {
 		return err
 	}
-	return tx.AppendAudit(ctx, p.Did(now, "api_token_revoked").On("api_token", t.ID, t.Name).With("user", owner.Email).With("prefix", t.Prefix))
+	return tx.AppendAudit(ctx, p.Did(now, audit.APITokenRevoked).On("api_token", t.ID, t.Name).With("user", owner.Email).With("prefix", t.Prefix))
 }
 
 // PrincipalOfToken answers who a plain API token acts as. Unknown, expired and revoked tokens, and

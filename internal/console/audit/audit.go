@@ -12,11 +12,10 @@ type Event struct {
 	ID string
 	At time.Time
 	// ActorKind is user, agent or system; ActorID and ActorName say which.
-	ActorKind string
-	ActorID   string
-	ActorName string
-	// Action is a stable name such as onboarding_recorded.
-	Action        string
+	ActorKind     string
+	ActorID       string
+	ActorName     string
+	Action        Action
 	ResourceType  string
 	ResourceID    string
 	ResourceName  string

@@ -15,12 +15,12 @@ const (
 )
 
 // System begins the event of an act of console itself, such as the first run.
-func System(at time.Time, action string) Event {
+func System(at time.Time, action Action) Event {
 	return Event{ID: id.New("aud"), At: at, ActorKind: ActorSystem, ActorName: "console", Action: action}
 }
 
 // Agent begins the event of an act of an agent.
-func Agent(at time.Time, action, agentID, agentName string) Event {
+func Agent(at time.Time, action Action, agentID, agentName string) Event {
 	return Event{ID: id.New("aud"), At: at, ActorKind: ActorAgent, ActorID: agentID, ActorName: agentName, Action: action}
 }
 

@@ -320,12 +320,10 @@ func (s *Service) newIdentity(ctx context.Context, tx Tx, t Token, holder fleet.
 }
 
 func enrolled(agent fleet.Agent, t Token, now time.Time, remoteAddr string) audit.Event {
-	return audit.Event{
-		ID: id.New("aud"), At: now, ActorKind: "agent", ActorID: agent.ID, ActorName: agent.Name,
-		Action: "agent_enrolled", ResourceType: "agent", ResourceID: agent.ID, ResourceName: agent.Name,
-		ClientID: agent.ClientID, EnvironmentID: agent.EnvironmentID, RemoteAddr: remoteAddr,
-		Detail: map[string]string{"type": string(agent.Type), "clusterSlug": agent.ClusterSlug, "token": t.Prefix, "version": agent.Version},
-	}
+	e := audit.Agent(now, audit.AgentEnrolled, agent.ID, agent.Name).On("agent", agent.ID, agent.Name).In(agent.ClientID, agent.EnvironmentID).
+		With("type", string(agent.Type)).With("cluster_slug", agent.ClusterSlug).With("token", t.Prefix).With("version", agent.Version)
+	e.RemoteAddr = remoteAddr
+	return e
 }
 
 // issue makes a credential and notes its times on the agent.

@@ -90,12 +90,8 @@ func (t Token) Store(ctx context.Context, tx Tx, plain string, p access.Principa
 	if err := tx.InsertToken(ctx, t, hashToken(plain)); err != nil {
 		return fmt.Errorf("store the install token: %w", err)
 	}
-	return tx.AppendAudit(ctx, audit.Event{
-		ID: id.New("aud"), At: t.CreatedAt, ActorKind: "user", ActorID: p.UserID, ActorName: p.Email,
-		Action: "install_token_minted", ResourceType: "install_token", ResourceID: t.ID, ResourceName: t.Prefix,
-		ClientID: t.ClientID, EnvironmentID: t.EnvironmentID, RemoteAddr: p.RemoteAddr,
-		Detail: map[string]string{"onboarding": t.OnboardingID, "maxUses": fmt.Sprint(t.MaxUses), "agentType": string(t.AgentType), "expiresAt": t.ExpiresAt.UTC().Format(time.RFC3339)},
-	})
+	return tx.AppendAudit(ctx, p.Did(t.CreatedAt, audit.InstallTokenMinted).On("install_token", t.ID, t.Prefix).In(t.ClientID, t.EnvironmentID).
+		With("onboarding", t.OnboardingID).With("max_uses", fmt.Sprint(t.MaxUses)).With("expires_at", t.ExpiresAt.UTC().Format(time.RFC3339)))
 }
 
 // Mint makes an install token for whoever may write hosts in its environment.
@@ -243,10 +239,6 @@ func (s *Service) Revoke(ctx context.Context, p access.Principal, tokenID string
 		if err := tx.RevokeToken(ctx, t.ID, now); err != nil {
 			return fmt.Errorf("revoke the install token: %w", err)
 		}
-		return tx.AppendAudit(ctx, audit.Event{
-			ID: id.New("aud"), At: now, ActorKind: "user", ActorID: p.UserID, ActorName: p.Email,
-			Action: "install_token_revoked", ResourceType: "install_token", ResourceID: t.ID, ResourceName: t.Prefix,
-			ClientID: t.ClientID, EnvironmentID: t.EnvironmentID, RemoteAddr: p.RemoteAddr,
-		})
+		return tx.AppendAudit(ctx, p.Did(now, audit.InstallTokenRevoked).On("install_token", t.ID, t.Prefix).In(t.ClientID, t.EnvironmentID))
 	})
 }

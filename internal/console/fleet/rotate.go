@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit"
 	"prxm.uz/proxima/internal/console/problem"
 	"prxm.uz/proxima/internal/wire"
 )
@@ -54,8 +55,8 @@ func (s *Service) RotateCredentials(ctx context.Context, p access.Principal, age
 			WithCure("Find out what runs under the agent’s name: it may be no agent of ours. Revoke it if in doubt.")
 	}
 	err = s.Store.InTx(ctx, func(tx Tx) error {
-		return tx.AppendAudit(ctx, p.Did(s.Clock.Now(), "agent_credentials_rotated").On("agent", after.ID, after.Name).In(after.ClientID, after.EnvironmentID).
-			With("template_before", fmt.Sprint(before.Template)).With("template_after", fmt.Sprint(after.Template)).
+		return tx.AppendAudit(ctx, p.Did(s.Clock.Now(), audit.AgentCredentialsRotated).On("agent", after.ID, after.Name).In(after.ClientID, after.EnvironmentID).
+			With("cluster_slug", after.ClusterSlug).With("template_before", fmt.Sprint(before.Template)).With("template_after", fmt.Sprint(after.Template)).
 			With("expires_at", after.CredentialExpiresAt.UTC().Format(time.RFC3339)))
 	})
 	return after, err

@@ -11,7 +11,6 @@ import (
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/audit"
-	"prxm.uz/proxima/internal/console/id"
 	"prxm.uz/proxima/internal/console/problem"
 	"prxm.uz/proxima/internal/wire"
 )
@@ -111,7 +110,7 @@ func (s *Service) Agent(ctx context.Context, p access.Principal, agentID string)
 // name binds a new one (D-34, X-5). It refuses a revoked agent and one that was seen in the last five
 // minutes (D-35). Releasing twice is no error, and changes nothing.
 func (s *Service) ReleaseIdentity(ctx context.Context, p access.Principal, agentID string) (Agent, error) {
-	return s.change(ctx, p, agentID, "agent_identity_released", func(tx Tx, a Agent, now time.Time) (bool, error) {
+	return s.change(ctx, p, agentID, audit.AgentIdentityReleased, func(tx Tx, a Agent, now time.Time) (bool, error) {
 		if !a.RevokedAt.IsZero() {
 			return false, problem.New(problem.Conflict, "agent_revoked", fmt.Sprintf("Agent %s is revoked; its identity cannot be released.", a.Name)).WithCure("Delete its record instead.")
 		}
@@ -137,7 +136,7 @@ func alive(a Agent, now time.Time, cure string) error {
 
 // Revoke ends an agent's credential at once and for good. Revoking twice is no error, and changes nothing.
 func (s *Service) Revoke(ctx context.Context, p access.Principal, agentID string) (Agent, error) {
-	return s.change(ctx, p, agentID, "agent_revoked", func(tx Tx, a Agent, now time.Time) (bool, error) {
+	return s.change(ctx, p, agentID, audit.AgentRevoked, func(tx Tx, a Agent, now time.Time) (bool, error) {
 		if !a.RevokedAt.IsZero() {
 			return false, nil
 		}
@@ -167,8 +166,8 @@ func (s *Service) Suspend(ctx context.Context, agentID, why string) error {
 		if err := tx.SuspendAgent(ctx, agentID, why, now); err != nil {
 			return err
 		}
-		return tx.AppendAudit(ctx, audit.System(now, "agent_suspended").On("agent", agent.ID, agent.Name).
-			In(agent.ClientID, agent.EnvironmentID).With("why", why))
+		return tx.AppendAudit(ctx, audit.System(now, audit.AgentSuspended).On("agent", agent.ID, agent.Name).
+			In(agent.ClientID, agent.EnvironmentID).With("cluster_slug", agent.ClusterSlug).With("why", why))
 	})
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -190,7 +189,7 @@ func (s *Service) Suspend(ctx context.Context, agentID, why string) error {
 // The cluster and its inventory stay. It refuses one that was seen in the last five minutes, unless it is
 // revoked.
 func (s *Service) Delete(ctx context.Context, p access.Principal, agentID string) error {
-	_, err := s.change(ctx, p, agentID, "agent_deleted", func(tx Tx, a Agent, now time.Time) (bool, error) {
+	_, err := s.change(ctx, p, agentID, audit.AgentDeleted, func(tx Tx, a Agent, now time.Time) (bool, error) {
 		if a.RevokedAt.IsZero() {
 			if err := alive(a, now, "Stop the agent and wait until it was quiet for five minutes, or revoke it first: that cuts it off at once."); err != nil {
 				return false, err
@@ -206,7 +205,7 @@ func (s *Service) Delete(ctx context.Context, p access.Principal, agentID string
 
 // change runs one act on one agent: permission, act, audit row, and then the cut at NATS. An act that
 // changed nothing leaves no audit row; the cut is made again, since it may be what failed before.
-func (s *Service) change(ctx context.Context, p access.Principal, agentID, action string, act func(Tx, Agent, time.Time) (changed bool, err error)) (Agent, error) {
+func (s *Service) change(ctx context.Context, p access.Principal, agentID string, action audit.Action, act func(Tx, Agent, time.Time) (changed bool, err error)) (Agent, error) {
 	var before, after Agent
 	err := s.Store.InTx(ctx, func(tx Tx) error {
 		a, err := tx.Agent(ctx, agentID)
@@ -227,12 +226,8 @@ func (s *Service) change(ctx context.Context, p access.Principal, agentID, actio
 		if after, err = tx.Agent(ctx, agentID); err != nil && !errors.Is(err, ErrNotFound) {
 			return fmt.Errorf("read the agent again: %w", err)
 		}
-		return tx.AppendAudit(ctx, audit.Event{
-			ID: id.New("aud"), At: now, ActorKind: "user", ActorID: p.UserID, ActorName: p.Email,
-			Action: action, ResourceType: "agent", ResourceID: a.ID, ResourceName: a.Name,
-			ClientID: a.ClientID, EnvironmentID: a.EnvironmentID, RemoteAddr: p.RemoteAddr,
-			Detail: map[string]string{"type": string(a.Type), "clusterSlug": a.ClusterSlug},
-		})
+		return tx.AppendAudit(ctx, p.Did(now, action).On("agent", a.ID, a.Name).In(a.ClientID, a.EnvironmentID).
+			With("type", string(a.Type)).With("cluster_slug", a.ClusterSlug))
 	})
 	if err != nil {
 		return Agent{}, err

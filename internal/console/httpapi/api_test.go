@@ -14,6 +14,7 @@ import (
 	"prxm.uz/proxima/internal/clock/clocktest"
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/access/session"
+	"prxm.uz/proxima/internal/console/audit/trail"
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/httpapi"
@@ -96,6 +97,7 @@ func newConsoleWith(t testing.TB, attempts func(*console) httpapi.Onboarding) *c
 		Inventory:  inventory.New(inventory.Config{Store: db.Inventory(), Clock: c.clock, Logger: logger}),
 		Fleet:      fleet.New(fleet.Config{Store: db.Fleet(), Revoker: noRevoker{}, Commander: obedient{db.Fleet(), c.clock}, Clock: c.clock, Logger: logger}),
 		Health:     measured(db, c.clock, logger),
+		Audit:      trail.New(trail.Config{Store: db.Audit(), Clock: c.clock, Logger: logger, Retention: 365 * 24 * time.Hour}),
 		Clock:      c.clock, Logger: logger,
 	})
 	must(t, err)
@@ -145,7 +147,7 @@ func (c *console) send(r *http.Request) (reply, map[string]any) {
 	raw := w.Body.Bytes()
 	answer := map[string]any{}
 	if len(raw) > 0 {
-		if err := json.Unmarshal(raw, &answer); err != nil {
+		if err := json.Unmarshal(raw, &answer); err != nil && res.Header.Get("Content-Type") != "application/x-ndjson" {
 			c.t.Errorf("%s %s answers %q, which is no JSON object", r.Method, r.URL.Path, raw)
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	api "prxm.uz/proxima/api/console"
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit"
+	"prxm.uz/proxima/internal/console/audit/trail"
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/health"
@@ -166,6 +168,14 @@ type Health interface {
 	Report(ctx context.Context, p access.Principal) (health.Report, error)
 }
 
+// Audit is what the API needs of package trail.
+type Audit interface {
+	// Events reads a page of the rows that the caller may see.
+	Events(ctx context.Context, p access.Principal, q trail.Query) (trail.Page, error)
+	// Export begins an export, and answers what emits its rows.
+	Export(ctx context.Context, p access.Principal, f trail.Filter) (func(ctx context.Context, emit func(audit.Event) error) error, error)
+}
+
 // Config is what the API stands on; every field is needed.
 type Config struct {
 	Access     Access
@@ -176,6 +186,7 @@ type Config struct {
 	Inventory  Inventory
 	Fleet      Fleet
 	Health     Health
+	Audit      Audit
 	Clock      clock.Clock
 	Logger     *slog.Logger
 	// RemoteAddr answers the caller's address, trusted proxies looked through. Nil takes r.RemoteAddr.

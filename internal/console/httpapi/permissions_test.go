@@ -19,6 +19,8 @@ func TestWhoMayDoWhat(t *testing.T) {
 GET    /api/v1/api-tokens                                     session
 POST   /api/v1/api-tokens                                     session
 DELETE /api/v1/api-tokens/{apiTokenID}                        session
+GET    /api/v1/audit                                          audit:read on list
+GET    /api/v1/audit/export                                   audit:read on list
 GET    /api/v1/clients                                        clients:read on list
 POST   /api/v1/clients                                        clients:write on console
 GET    /api/v1/clients/{clientID}                             clients:read on client

@@ -11,7 +11,6 @@ import (
 
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/audit"
-	"prxm.uz/proxima/internal/console/id"
 	"prxm.uz/proxima/internal/console/problem"
 )
 
@@ -151,7 +150,7 @@ func (s *Service) Object(ctx context.Context, p access.Principal, clusterID stri
 // AcceptIdentity takes a new fingerprint for a cluster that was rebuilt. The caller names the
 // fingerprint that the page showed, so that a third one cannot slip in between.
 func (s *Service) AcceptIdentity(ctx context.Context, p access.Principal, clusterID, uid string) (Cluster, error) {
-	err := s.act(ctx, p, clusterID, "cluster_identity_accepted", map[string]string{"newUID": uid}, func(tx Tx, c Cluster) error {
+	err := s.act(ctx, p, clusterID, audit.ClusterIdentityAccepted, map[string]string{"uid_after": uid}, func(tx Tx, c Cluster) error {
 		if c.Conflict.UID == "" || c.Conflict.UID != uid {
 			return problem.New(problem.Conflict, "identity_not_reported", fmt.Sprintf("No cluster with the kube-system UID %q reports under this slug now.", uid)).WithCure("Reload the cluster's page and read which identity reports.")
 		}
@@ -180,7 +179,7 @@ func (s *Service) EndConflicts(ctx context.Context, quiet time.Duration) error {
 	return nil
 }
 
-func (s *Service) act(ctx context.Context, p access.Principal, clusterID, action string, detail map[string]string, do func(Tx, Cluster) error) error {
+func (s *Service) act(ctx context.Context, p access.Principal, clusterID string, action audit.Action, detail map[string]string, do func(Tx, Cluster) error) error {
 	return s.Store.InTx(ctx, func(tx Tx) error {
 		c, err := tx.Cluster(ctx, clusterID)
 		if errors.Is(err, ErrNotFound) || err == nil && !p.Allows(access.HostsRead, c.Scope()) && !p.Allows(access.HostsWrite, c.Scope()) {
@@ -195,14 +194,10 @@ func (s *Service) act(ctx context.Context, p access.Principal, clusterID, action
 		if err := do(tx, c); err != nil {
 			return err
 		}
-		if detail == nil {
-			detail = map[string]string{}
+		e := p.Did(s.Clock.Now(), action).On("cluster", c.ID, c.Name).In(c.ClientID, c.EnvironmentID).With("cluster_slug", c.Slug).With("uid", c.UID)
+		for name, value := range detail {
+			e = e.With(name, value)
 		}
-		detail["slug"], detail["uid"] = c.Slug, c.UID
-		return tx.AppendAudit(ctx, audit.Event{
-			ID: id.New("aud"), At: s.Clock.Now(), ActorKind: "user", ActorID: p.UserID, ActorName: p.Email,
-			Action: action, ResourceType: "cluster", ResourceID: c.ID, ResourceName: c.Name,
-			ClientID: c.ClientID, EnvironmentID: c.EnvironmentID, RemoteAddr: p.RemoteAddr, Detail: detail,
-		})
+		return tx.AppendAudit(ctx, e)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit"
 	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/problem"
 )
@@ -48,7 +49,7 @@ func (s *Service) Removal(ctx context.Context, p access.Principal, clusterID str
 // dropped until they enroll anew. Their records stay. While a collector is present it is refused, as the release
 // of an identity is: whoever removes a cluster by mistake would else see it report for hours.
 func (s *Service) Remove(ctx context.Context, p access.Principal, clusterID string) error {
-	return s.act(ctx, p, clusterID, "cluster_removed", nil, func(tx Tx, c Cluster) error {
+	return s.act(ctx, p, clusterID, audit.ClusterRemoved, nil, func(tx Tx, c Cluster) error {
 		now := s.Clock.Now()
 		collectors, err := tx.CollectorsOf(ctx, c.EnvironmentID, c.Slug)
 		if err != nil {

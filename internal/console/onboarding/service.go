@@ -151,7 +151,7 @@ func (s *Service) record(ctx context.Context, tx Tx, p access.Principal, scope a
 		if err := tx.InsertAttempt(ctx, a); err != nil {
 			return err
 		}
-		if err := tx.AppendAudit(ctx, event(a, p, now, "onboarding_recorded")); err != nil {
+		if err := tx.AppendAudit(ctx, event(a, p, now, audit.OnboardingRecorded)); err != nil {
 			return err
 		}
 		if a, err = tx.AttemptBySlug(ctx, scope.EnvironmentID, derived); err != nil { // with the names
@@ -166,7 +166,7 @@ func (s *Service) record(ctx context.Context, tx Tx, p access.Principal, scope a
 		if err := tx.SetAbandoned(ctx, a.ID, time.Time{}); err != nil {
 			return err
 		}
-		if err := tx.AppendAudit(ctx, event(a, p, now, "onboarding_resumed")); err != nil {
+		if err := tx.AppendAudit(ctx, event(a, p, now, audit.OnboardingResumed)); err != nil {
 			return err
 		}
 		a.AbandonedAt = time.Time{}
@@ -265,7 +265,7 @@ func (s *Service) Abandon(ctx context.Context, p access.Principal, attemptID str
 		if err := tx.SetAbandoned(ctx, a.ID, now); err != nil {
 			return err
 		}
-		return tx.AppendAudit(ctx, event(a, p, now, "onboarding_abandoned"))
+		return tx.AppendAudit(ctx, event(a, p, now, audit.OnboardingAbandoned))
 	})
 	if err != nil {
 		return fmt.Errorf("abandon the attempt: %w", err)
@@ -299,12 +299,8 @@ type Status struct {
 	Tokens []enrollment.Token
 }
 
-func event(a Attempt, p access.Principal, at time.Time, action string) audit.Event {
-	return audit.Event{
-		ID: id.New("aud"), At: at, ActorKind: "user", ActorID: p.UserID, ActorName: p.Email, Action: action,
-		ResourceType: "onboarding", ResourceID: a.ID, ResourceName: a.Slug, ClientID: a.ClientID, EnvironmentID: a.EnvironmentID,
-		RemoteAddr: p.RemoteAddr, Detail: map[string]string{"displayName": a.DisplayName},
-	}
+func event(a Attempt, p access.Principal, at time.Time, action audit.Action) audit.Event {
+	return p.Did(at, action).On("onboarding", a.ID, a.Slug).In(a.ClientID, a.EnvironmentID).With("display_name", a.DisplayName).With("cluster_slug", a.Slug)
 }
 
 func unknownAttempt(attemptID string) error {

@@ -68,7 +68,7 @@ func TestSessionsEndByTimeByNameAndWithTheirUser(t *testing.T) {
 }
 
 func event(id string) audit.Event {
-	return audit.Event{ID: id, At: noon, ActorKind: audit.ActorUser, Action: "changed"}
+	return audit.Event{ID: id, At: noon, ActorKind: audit.ActorUser, Action: audit.ClientRenamed}
 }
 
 func TestRevokeAPITokensOfUser(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit"
 	"prxm.uz/proxima/internal/console/id"
 )
 
@@ -66,7 +67,7 @@ func (s *Service) CreateClient(ctx context.Context, p access.Principal, name str
 		if err := tx.InsertClient(ctx, c); err != nil {
 			return err
 		}
-		return tx.AppendAudit(ctx, p.Did(c.CreatedAt, "client_created").On("client", c.ID, c.Name).In(c.ID, ""))
+		return tx.AppendAudit(ctx, p.Did(c.CreatedAt, audit.ClientCreated).On("client", c.ID, c.Name).In(c.ID, ""))
 	})
 	return c, answer(err, fmt.Sprintf("client named %q", name), "name")
 }
@@ -90,7 +91,7 @@ func (s *Service) RenameClient(ctx context.Context, p access.Principal, clientID
 		if err := tx.UpdateClient(ctx, c); err != nil {
 			return err
 		}
-		return tx.AppendAudit(ctx, p.Did(s.clock.Now(), "client_renamed").On("client", c.ID, name).In(c.ID, "").
+		return tx.AppendAudit(ctx, p.Did(s.clock.Now(), audit.ClientRenamed).On("client", c.ID, name).In(c.ID, "").
 			With("before", before).With("after", name))
 	})
 	return c, answer(err, fmt.Sprintf("client named %q", name), "name")
@@ -150,7 +151,7 @@ func (s *Service) CreateEnvironment(ctx context.Context, p access.Principal, cli
 		if err := tx.InsertEnvironment(ctx, e); err != nil {
 			return err
 		}
-		return tx.AppendAudit(ctx, p.Did(e.CreatedAt, "environment_created").On("environment", e.ID, e.Name).In(clientID, e.ID))
+		return tx.AppendAudit(ctx, p.Did(e.CreatedAt, audit.EnvironmentCreated).On("environment", e.ID, e.Name).In(clientID, e.ID))
 	})
 	return e, answer(err, fmt.Sprintf("environment named %q in this client", name), "name")
 }
@@ -177,7 +178,7 @@ func (s *Service) RenameEnvironment(ctx context.Context, p access.Principal, env
 		if err := tx.UpdateEnvironment(ctx, e); err != nil {
 			return err
 		}
-		return tx.AppendAudit(ctx, p.Did(s.clock.Now(), "environment_renamed").On("environment", e.ID, name).In(e.ClientID, e.ID).
+		return tx.AppendAudit(ctx, p.Did(s.clock.Now(), audit.EnvironmentRenamed).On("environment", e.ID, name).In(e.ClientID, e.ID).
 			With("before", before).With("after", name))
 	})
 	return e, answer(err, fmt.Sprintf("environment named %q in this client", name), "name")

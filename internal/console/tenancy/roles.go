@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit"
 	"prxm.uz/proxima/internal/console/id"
 	"prxm.uz/proxima/internal/console/problem"
 )
@@ -34,7 +35,7 @@ func (s *Service) CreateRole(ctx context.Context, p access.Principal, name strin
 		if err := tx.InsertRole(ctx, r); err != nil {
 			return err
 		}
-		return tx.AppendAudit(ctx, p.Did(r.CreatedAt, "role_created").On("role", r.ID, r.Name).With("permissions", join(r.Permissions)))
+		return tx.AppendAudit(ctx, p.Did(r.CreatedAt, audit.RoleCreated).On("role", r.ID, r.Name).With("permissions", join(r.Permissions)))
 	})
 	return r, answer(err, fmt.Sprintf("role named %q", name), "name")
 }
@@ -50,7 +51,7 @@ func (s *Service) UpdateRole(ctx context.Context, p access.Principal, roleID, na
 		if r, err = changeable(ctx, tx, p, roleID); err != nil {
 			return err
 		}
-		e := p.Did(s.clock.Now(), "role_updated").With("name_before", r.Name).With("name_after", name).
+		e := p.Did(s.clock.Now(), audit.RoleUpdated).With("name_before", r.Name).With("name_after", name).
 			With("permissions_before", join(r.Permissions)).With("permissions_after", join(permissions))
 		r.Name, r.Permissions = name, distinct(permissions)
 		if err := tx.UpdateRole(ctx, r); err != nil {
@@ -77,7 +78,7 @@ func (s *Service) DeleteRole(ctx context.Context, p access.Principal, roleID str
 		if err := tx.DeleteRole(ctx, roleID); err != nil {
 			return err
 		}
-		return tx.AppendAudit(ctx, p.Did(s.clock.Now(), "role_deleted").On("role", r.ID, r.Name).With("permissions", join(r.Permissions)))
+		return tx.AppendAudit(ctx, p.Did(s.clock.Now(), audit.RoleDeleted).On("role", r.ID, r.Name).With("permissions", join(r.Permissions)))
 	})
 	return answer(err, "role "+roleID, "name")
 }
@@ -123,7 +124,7 @@ func (s *Service) Assign(ctx context.Context, p access.Principal, userID, roleID
 		if err := tx.InsertAssignment(ctx, a); err != nil {
 			return err
 		}
-		return tx.AppendAudit(ctx, p.Did(a.CreatedAt, "role_assigned").On("user", u.ID, u.Email).
+		return tx.AppendAudit(ctx, p.Did(a.CreatedAt, audit.RoleAssigned).On("user", u.ID, u.Email).
 			In(scope.ClientID, scope.EnvironmentID).With("role", role.Name))
 	})
 	if errors.Is(err, ErrTaken) {
@@ -182,7 +183,7 @@ func (s *Service) Unassign(ctx context.Context, p access.Principal, userID, assi
 		if err := keepAdministrator(ctx, tx); err != nil {
 			return err
 		}
-		return tx.AppendAudit(ctx, p.Did(s.clock.Now(), "role_unassigned").On("user", u.ID, u.Email).
+		return tx.AppendAudit(ctx, p.Did(s.clock.Now(), audit.RoleUnassigned).On("user", u.ID, u.Email).
 			In(a.Scope.ClientID, a.Scope.EnvironmentID).With("role", role.Name))
 	})
 	return answer(err, what, "assignmentID")

@@ -102,7 +102,7 @@ func (s *Service) EnsureAdministrator(ctx context.Context, email, password strin
 			return err
 		}
 		created = true
-		return tx.AppendAudit(ctx, audit.System(u.CreatedAt, "administrator_created").On("user", u.ID, u.Email))
+		return tx.AppendAudit(ctx, audit.System(u.CreatedAt, audit.AdministratorCreated).On("user", u.ID, u.Email))
 	})
 	if errors.Is(err, ErrTaken) {
 		return false, nil

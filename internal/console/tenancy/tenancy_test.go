@@ -38,7 +38,7 @@ func (t recordingTx) AppendAudit(ctx context.Context, e audit.Event) error {
 	if t.r.refuse != nil {
 		return t.r.refuse
 	}
-	t.r.actions = append(t.r.actions, e.Action)
+	t.r.actions = append(t.r.actions, string(e.Action))
 	return t.Tx.AppendAudit(ctx, e)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit"
 	"prxm.uz/proxima/internal/console/id"
 	"prxm.uz/proxima/internal/console/problem"
 )
@@ -91,7 +92,7 @@ func (s *Service) CreateUser(ctx context.Context, p access.Principal, email, nam
 		if err := tx.InsertUser(ctx, u); err != nil {
 			return err
 		}
-		return tx.AppendAudit(ctx, p.Did(u.CreatedAt, "user_created").On("user", u.ID, u.Email))
+		return tx.AppendAudit(ctx, p.Did(u.CreatedAt, audit.UserCreated).On("user", u.ID, u.Email))
 	})
 	return u, answer(err, fmt.Sprintf("user with the address %q", email), "email")
 }
@@ -110,7 +111,7 @@ func (s *Service) UpdateUser(ctx context.Context, p access.Principal, userID str
 		if u, err = tx.User(ctx, userID); err != nil {
 			return err
 		}
-		e := p.Did(s.clock.Now(), "user_updated")
+		e := p.Did(s.clock.Now(), audit.UserUpdated)
 		u.UpdatedAt = e.At
 		ended := hash != ""
 		if ended {
@@ -251,7 +252,7 @@ func (s *Service) ChangePassword(ctx context.Context, p access.Principal, curren
 		if err := tx.DeleteSessionsOfUser(ctx, u.ID); err != nil {
 			return err
 		}
-		return tx.AppendAudit(ctx, p.Did(u.UpdatedAt, "password_changed").On("user", u.ID, u.Email))
+		return tx.AppendAudit(ctx, p.Did(u.UpdatedAt, audit.PasswordChanged).On("user", u.ID, u.Email))
 	})
 	return answer(err, "user "+p.UserID, "email")
 }

@@ -73,6 +73,7 @@ func (l list) with(name, value string) string {
 		values[k] = v
 	}
 	values.Del("page")
+	values.Del("cursor")
 	values.Set(name, value)
 	if value == "" {
 		values.Del(name)

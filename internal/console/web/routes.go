@@ -111,6 +111,7 @@ func (s *server) tokenRoutes() []route {
 // administrationRoutes are about Console itself.
 func (s *server) administrationRoutes() []route {
 	return []route{
+		{"GET /audit", need(access.AuditRead), onList, s.audit},
 		{"GET /settings", need(access.SettingsRead), onConsole, s.settings},
 	}
 }

@@ -60,6 +60,11 @@ func (s *server) signOut(v *visit) error {
 	if err := s.Sessions.SignOut(v.ctx()); err != nil {
 		return err
 	}
+	if v.who.UserID != "" {
+		if err := s.Access.SignedOut(v.ctx(), v.who); err != nil {
+			return err
+		}
+	}
 	v.goTo("/signin")
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit/trail"
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/health"
@@ -44,6 +45,8 @@ type Sessions interface {
 type Access interface {
 	// SignIn checks a password; remoteAddr counts the attempts of one address.
 	SignIn(ctx context.Context, email, password, remoteAddr string) (access.Principal, error)
+	// SignedOut leaves the audit event of a sign-out.
+	SignedOut(ctx context.Context, p access.Principal) error
 	// Principal answers with problem.Unauthenticated for a user who is gone or deactivated.
 	Principal(ctx context.Context, userID string) (access.Principal, error)
 	// ChangePassword asks for the current password and ends the other sessions.
@@ -113,6 +116,14 @@ type Fleet interface {
 	Delete(ctx context.Context, p access.Principal, agentID string) error
 }
 
+// Audit reads the audit log.
+type Audit interface {
+	// Events reads a page of the rows that p may see.
+	Events(ctx context.Context, p access.Principal, q trail.Query) (trail.Page, error)
+	// Kept is for how long rows are kept.
+	Kept() time.Duration
+}
+
 // Enrollment lists, mints and revokes install tokens, and keeps what agents found about themselves.
 type Enrollment interface {
 	// Tokens lists the install tokens that the caller may manage, with the number of all that match.
@@ -141,6 +152,7 @@ type Config struct {
 	Onboarding Onboarding
 	Inventory  Inventory
 	Fleet      Fleet
+	Audit      Audit
 	Enrollment Enrollment
 	Health     Health
 	Clock      clock.Clock
@@ -184,7 +196,7 @@ func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 func New(c Config) (*Pages, error) {
 	missing := map[string]bool{
 		"Sessions": c.Sessions == nil, "Access": c.Access == nil, "Tenancy": c.Tenancy == nil,
-		"Onboarding": c.Onboarding == nil, "Inventory": c.Inventory == nil, "Fleet": c.Fleet == nil, "Health": c.Health == nil,
+		"Onboarding": c.Onboarding == nil, "Inventory": c.Inventory == nil, "Fleet": c.Fleet == nil, "Audit": c.Audit == nil, "Health": c.Health == nil,
 		"Enrollment": c.Enrollment == nil, "Template": c.Template < 1,
 		"Clock": c.Clock == nil, "Logger": c.Logger == nil, "SyncInterval": c.SyncInterval <= 0,
 	}

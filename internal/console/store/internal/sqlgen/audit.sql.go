@@ -11,6 +11,58 @@ import (
 	"prxm.uz/proxima/internal/console/store/internal/dbtype"
 )
 
+const auditedSince = `-- name: AuditedSince :one
+SELECT COUNT(*) FROM audit_events
+WHERE action = $1 AND resource_type = $2 AND resource_id = $3 AND happened_at > $4
+`
+
+type AuditedSinceParams struct {
+	Action       string
+	ResourceType string
+	ResourceID   string
+	HappenedAt   dbtype.Time
+}
+
+func (q *Queries) AuditedSince(ctx context.Context, arg AuditedSinceParams) (int64, error) {
+	row := q.queryRow(ctx, q.auditedSinceStmt, auditedSince,
+		arg.Action,
+		arg.ResourceType,
+		arg.ResourceID,
+		arg.HappenedAt,
+	)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const deleteAuditEvent = `-- name: DeleteAuditEvent :exec
+DELETE FROM audit_events WHERE id = $1
+`
+
+func (q *Queries) DeleteAuditEvent(ctx context.Context, id string) error {
+	_, err := q.exec(ctx, q.deleteAuditEventStmt, deleteAuditEvent, id)
+	return err
+}
+
+const deleteAuditEventsBefore = `-- name: DeleteAuditEventsBefore :execrows
+DELETE FROM audit_events WHERE id IN (
+    SELECT e.id FROM audit_events e WHERE e.happened_at < $1 ORDER BY e.happened_at, e.id LIMIT $2
+)
+`
+
+type DeleteAuditEventsBeforeParams struct {
+	HappenedAt dbtype.Time
+	Limit      int32
+}
+
+func (q *Queries) DeleteAuditEventsBefore(ctx context.Context, arg DeleteAuditEventsBeforeParams) (int64, error) {
+	result, err := q.exec(ctx, q.deleteAuditEventsBeforeStmt, deleteAuditEventsBefore, arg.HappenedAt, arg.Limit)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const insertAuditEvent = `-- name: InsertAuditEvent :exec
 INSERT INTO audit_events (
     id, happened_at, actor_kind, actor_id, actor_name, action, resource_type, resource_id, resource_name,

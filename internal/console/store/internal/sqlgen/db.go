@@ -42,6 +42,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.assignmentsStmt, err = db.PrepareContext(ctx, assignments); err != nil {
 		return nil, fmt.Errorf("error preparing query Assignments: %w", err)
 	}
+	if q.auditedSinceStmt, err = db.PrepareContext(ctx, auditedSince); err != nil {
+		return nil, fmt.Errorf("error preparing query AuditedSince: %w", err)
+	}
 	if q.bindAgentStmt, err = db.PrepareContext(ctx, bindAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query BindAgent: %w", err)
 	}
@@ -68,6 +71,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.deleteAssignmentStmt, err = db.PrepareContext(ctx, deleteAssignment); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteAssignment: %w", err)
+	}
+	if q.deleteAuditEventStmt, err = db.PrepareContext(ctx, deleteAuditEvent); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteAuditEvent: %w", err)
+	}
+	if q.deleteAuditEventsBeforeStmt, err = db.PrepareContext(ctx, deleteAuditEventsBefore); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteAuditEventsBefore: %w", err)
 	}
 	if q.deleteClusterStmt, err = db.PrepareContext(ctx, deleteCluster); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteCluster: %w", err)
@@ -362,6 +371,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing assignmentsStmt: %w", cerr)
 		}
 	}
+	if q.auditedSinceStmt != nil {
+		if cerr := q.auditedSinceStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing auditedSinceStmt: %w", cerr)
+		}
+	}
 	if q.bindAgentStmt != nil {
 		if cerr := q.bindAgentStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing bindAgentStmt: %w", cerr)
@@ -405,6 +419,16 @@ func (q *Queries) Close() error {
 	if q.deleteAssignmentStmt != nil {
 		if cerr := q.deleteAssignmentStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteAssignmentStmt: %w", cerr)
+		}
+	}
+	if q.deleteAuditEventStmt != nil {
+		if cerr := q.deleteAuditEventStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteAuditEventStmt: %w", cerr)
+		}
+	}
+	if q.deleteAuditEventsBeforeStmt != nil {
+		if cerr := q.deleteAuditEventsBeforeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteAuditEventsBeforeStmt: %w", cerr)
 		}
 	}
 	if q.deleteClusterStmt != nil {
@@ -882,6 +906,7 @@ type Queries struct {
 	allRolePermissionsStmt        *sql.Stmt
 	archiveOnboardingStmt         *sql.Stmt
 	assignmentsStmt               *sql.Stmt
+	auditedSinceStmt              *sql.Stmt
 	bindAgentStmt                 *sql.Stmt
 	clearObjectUnseenStmt         *sql.Stmt
 	clientStmt                    *sql.Stmt
@@ -891,6 +916,8 @@ type Queries struct {
 	countUsersStmt                *sql.Stmt
 	deleteAgentStmt               *sql.Stmt
 	deleteAssignmentStmt          *sql.Stmt
+	deleteAuditEventStmt          *sql.Stmt
+	deleteAuditEventsBeforeStmt   *sql.Stmt
 	deleteClusterStmt             *sql.Stmt
 	deleteClusterConflictStmt     *sql.Stmt
 	deleteConflictsOfAgentStmt    *sql.Stmt
@@ -989,6 +1016,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		allRolePermissionsStmt:        q.allRolePermissionsStmt,
 		archiveOnboardingStmt:         q.archiveOnboardingStmt,
 		assignmentsStmt:               q.assignmentsStmt,
+		auditedSinceStmt:              q.auditedSinceStmt,
 		bindAgentStmt:                 q.bindAgentStmt,
 		clearObjectUnseenStmt:         q.clearObjectUnseenStmt,
 		clientStmt:                    q.clientStmt,
@@ -998,6 +1026,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		countUsersStmt:                q.countUsersStmt,
 		deleteAgentStmt:               q.deleteAgentStmt,
 		deleteAssignmentStmt:          q.deleteAssignmentStmt,
+		deleteAuditEventStmt:          q.deleteAuditEventStmt,
+		deleteAuditEventsBeforeStmt:   q.deleteAuditEventsBeforeStmt,
 		deleteClusterStmt:             q.deleteClusterStmt,
 		deleteClusterConflictStmt:     q.deleteClusterConflictStmt,
 		deleteConflictsOfAgentStmt:    q.deleteConflictsOfAgentStmt,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit"
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/inventory"
@@ -56,6 +57,7 @@ func Full(now func() time.Time) *World {
 	}
 	w.Objects["ck_ostra_web"] = objects(before)
 	w.attempts(before)
+	w.Audited = audited(before)
 	for i := range 7 {
 		heard := 12 * time.Second
 		if i == 4 {
@@ -293,6 +295,31 @@ func Mixed(now time.Time) gate.Track {
 		gate.Gate{State: gate.Warning, Sentence: "The agents of this attempt could not be read: the database did not answer."},
 		gate.Gate{State: gate.Blocked, Sentence: "Nothing was attempted: gate 1 failed."},
 		gate.Gate{State: gate.Failed, Sentence: Hostile, Action: &gate.Action{Text: "accept the new identity if the cluster was rebuilt.", Offer: gate.OfferAcceptIdentity}})
+}
+
+// audited is the invented audit log: a morning's work, and what is older on further pages.
+func audited(before func(time.Duration) time.Time) []audit.Event {
+	mira := access.Principal{UserID: "us_mira", Email: "mira.okafor@ostmark.example", RemoteAddr: "10.20.4.17"}
+	jonas := access.Principal{UserID: "us_jonas", Email: "jonas.lind@ostmark.example", RemoteAddr: "2001:db8:4c01:77:a1b2:c3d4:e5f6:1031", APITokenID: "apt_ci"}
+	out := []audit.Event{
+		mira.Did(before(2*time.Minute), audit.RoleAssigned).On("user", "us_tomasz", "tomasz.wrona@ostmark.example").In("cl_halden", "").With("role", "Viewer"),
+		mira.Did(before(6*time.Minute), audit.RoleUpdated).On("role", "rol_1", "Night shift").With("name_before", "Nights").With("name_after", "Night shift").
+			With("permissions_before", "hosts:read, agents:read").With("permissions_after", "hosts:read, agents:read, agents:write, audit:read"),
+		jonas.Did(before(25*time.Minute), audit.AgentRevoked).On("agent", "ag_0", "ostra-w-01").In("cl_ostra", "en_ostra_prod").With("cluster_slug", "ostra-web").With("type", "k8s-node-monitor"),
+		audit.Agent(before(time.Hour), audit.AgentEnrolled, "ag_c", "ostra-web").On("agent", "ag_c", "ostra-web").In("cl_ostra", "en_ostra_prod").
+			With("cluster_slug", "ostra-web").With("token", "pit_8Wq2").With("version", "0.9.2").With("type", "collector"),
+		audit.System(before(90*time.Minute), audit.SignInFailed).On("user", "us_tomasz", "tomasz.wrona@ostmark.example").With("account", "tomasz.wrona@ostmark.example").With("window", "15"),
+		mira.Did(before(2*time.Hour), audit.InstallTokenMinted).On("install_token", "it_1", "pit_8Wq2").In("cl_halden", "en_halden_prod").With("max_uses", "25").With("expires_at", "2026-12-01T13:40:12Z"),
+		mira.Did(before(3*time.Hour), audit.ClientRenamed).On("client", "cl_hostile", `<b onmouseover="alert(1)">`).In("cl_hostile", "").With("before", "Halden").With("after", `<b onmouseover="alert(1)">`),
+		audit.System(before(5*time.Hour), audit.AuditPruned).On("audit_log", "", "").With("removed", "214").With("until", "2025-11-30T09:32:08Z"),
+	}
+	for i := range 120 {
+		out = append(out, jonas.Did(before(time.Duration(24+i)*time.Hour), audit.SignedIn).On("user", "us_jonas", jonas.Email))
+	}
+	for i := range out {
+		out[i].ID = fmt.Sprintf("aud_%d", i)
+	}
+	return out
 }
 
 func tokens(w *World, before func(time.Duration) time.Time) {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/audit"
+	"prxm.uz/proxima/internal/console/audit/trail"
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/inventory"
@@ -35,6 +37,7 @@ type World struct {
 	Clusters     []inventory.Cluster
 	Objects      map[string][]inventory.Object // by cluster id
 	Agents       []fleet.Agent
+	Audited      []audit.Event // newest first
 	Tokens       []enrollment.Token
 	Findings     map[string]enrollment.Findings // by agent id
 	// Broken, where set, is what every read answers.
@@ -98,6 +101,9 @@ func (a Access) SignIn(_ context.Context, email, password, _ string) (access.Pri
 	}
 	return access.Principal{}, problem.New(problem.Unauthenticated, "sign_in_refused", "Email and password do not match an active account.").WithCure("Check both and try again.")
 }
+
+// SignedOut implements web.Access.
+func (Access) SignedOut(context.Context, access.Principal) error { return nil }
 
 // Principal implements web.Access.
 func (a Access) Principal(_ context.Context, userID string) (access.Principal, error) {
@@ -577,3 +583,38 @@ func encode(v any) []byte {
 	}
 	return b
 }
+
+// Audit implements web.Audit.
+type Audit struct{ *World }
+
+// Events implements web.Audit. The cursor is the id of the last row of the page before.
+func (a Audit) Events(_ context.Context, p access.Principal, q trail.Query) (trail.Page, error) {
+	a.Lock()
+	defer a.Unlock()
+	if !q.From.IsZero() && !q.To.IsZero() && !q.From.Before(q.To) {
+		return trail.Page{}, problem.New(problem.Invalid, "range_invalid", "The range ends before it begins.").WithCure("Give a from that is before to.").InField("from")
+	}
+	var page trail.Page
+	behind := q.Cursor == ""
+	for _, e := range a.Audited {
+		switch {
+		case !p.Allows(access.AuditRead, access.Scope{ClientID: e.ClientID, EnvironmentID: e.EnvironmentID}),
+			q.Actor != "" && q.Actor != e.ActorID && !strings.EqualFold(q.Actor, e.ActorName), q.Action != "" && q.Action != e.Action,
+			q.ClientID != "" && q.ClientID != e.ClientID, q.EnvironmentID != "" && q.EnvironmentID != e.EnvironmentID,
+			q.ResourceType != "" && q.ResourceType != e.ResourceType, q.ResourceID != "" && q.ResourceID != e.ResourceID,
+			q.ClusterSlug != "" && q.ClusterSlug != e.Detail["cluster_slug"],
+			e.At.Before(q.From), !q.To.IsZero() && !e.At.Before(q.To):
+		case !behind:
+			behind = e.ID == q.Cursor
+		case len(page.Events) == q.Limit:
+			page.Next = page.Events[q.Limit-1].ID
+			return page, a.Broken
+		default:
+			page.Events = append(page.Events, e)
+		}
+	}
+	return page, a.Broken
+}
+
+// Kept implements web.Audit.
+func (a Audit) Kept() time.Duration { return 365 * 24 * time.Hour }
