@@ -734,6 +734,32 @@ type Session struct {
 	UserID      string              `json:"userID"`
 }
 
+// SignedIn defines model for SignedIn.
+type SignedIn struct {
+	CreatedAt time.Time `json:"createdAt"`
+
+	// Current Whether this request came with it.
+	Current bool `json:"current"`
+
+	// ExpiresAt Without a further request.
+	ExpiresAt time.Time `json:"expiresAt"`
+	ID        string    `json:"id"`
+
+	// RemoteAddr Where the last request that was noted came from.
+	RemoteAddr string `json:"remoteAddr"`
+
+	// SeenAt At most some minutes behind.
+	SeenAt time.Time `json:"seenAt"`
+
+	// UserAgent What the browser calls itself; up to 300 bytes.
+	UserAgent string `json:"userAgent"`
+}
+
+// SignedInList defines model for SignedInList.
+type SignedInList struct {
+	Items []SignedIn `json:"items"`
+}
+
 // StatusSummary defines model for StatusSummary.
 type StatusSummary struct {
 	Blocked int     `json:"blocked"`
@@ -777,6 +803,9 @@ type UserInput struct {
 // UserList defines model for UserList.
 type UserList struct {
 	Items []User `json:"items"`
+
+	// Total How many match in all.
+	Total int `json:"total"`
 }
 
 // UserPatch defines model for UserPatch.
@@ -785,6 +814,9 @@ type UserPatch struct {
 	Name     *string `json:"name,omitempty"`
 	Password *string `json:"password,omitempty"`
 }
+
+// ActiveParam defines model for activeParam.
+type ActiveParam = bool
 
 // AgentIDParam defines model for agentIDParam.
 type AgentIDParam = string
@@ -843,6 +875,9 @@ type RoleIDParam = string
 // SectionParam defines model for sectionParam.
 type SectionParam = Section
 
+// SessionIDParam defines model for sessionIDParam.
+type SessionIDParam = string
+
 // SortParam defines model for sortParam.
 type SortParam = string
 
@@ -860,6 +895,9 @@ type UnfinishedParam = bool
 
 // UserIDParam defines model for userIDParam.
 type UserIDParam = string
+
+// UserTextParam defines model for userTextParam.
+type UserTextParam = string
 
 // ListOnboardingsParams defines parameters for ListOnboardings.
 type ListOnboardingsParams struct {
@@ -928,6 +966,17 @@ type ListAgentsParams struct {
 	ClusterSlug *ClusterSlugParam `form:"clusterSlug,omitempty" json:"clusterSlug,omitempty"`
 	Limit       *LimitParam       `form:"limit,omitempty" json:"limit,omitempty"`
 	Offset      *OffsetParam      `form:"offset,omitempty" json:"offset,omitempty"`
+}
+
+// ListUsersParams defines parameters for ListUsers.
+type ListUsersParams struct {
+	// Q Part of the e-mail address or the name.
+	Q *UserTextParam `form:"q,omitempty" json:"q,omitempty"`
+
+	// Active Only active users, or only deactivated ones.
+	Active *ActiveParam `form:"active,omitempty" json:"active,omitempty"`
+	Limit  *LimitParam  `form:"limit,omitempty" json:"limit,omitempty"`
+	Offset *OffsetParam `form:"offset,omitempty" json:"offset,omitempty"`
 }
 
 // CreateAPITokenJSONRequestBody defines body for CreateAPIToken for application/json ContentType.
@@ -1103,9 +1152,15 @@ type ServerInterface interface {
 	// ChangePassword Change the caller's password
 	// (PUT /api/v1/session/password)
 	ChangePassword(w http.ResponseWriter, r *http.Request)
-	// ListUsers List users
+	// ListSessions List the browsers in which the caller is signed in, the one seen last first
+	// (GET /api/v1/sessions)
+	ListSessions(w http.ResponseWriter, r *http.Request)
+	// EndSession Sign the caller out in one browser
+	// (DELETE /api/v1/sessions/{sessionID})
+	EndSession(w http.ResponseWriter, r *http.Request, sessionID SessionIDParam)
+	// ListUsers List users with their roles, by e-mail address
 	// (GET /api/v1/users)
-	ListUsers(w http.ResponseWriter, r *http.Request)
+	ListUsers(w http.ResponseWriter, r *http.Request, params ListUsersParams)
 	// CreateUser Add a user
 	// (POST /api/v1/users)
 	CreateUser(w http.ResponseWriter, r *http.Request)
@@ -2390,11 +2445,109 @@ func (siw *ServerInterfaceWrapper) ChangePassword(w http.ResponseWriter, r *http
 	handler.ServeHTTP(w, r)
 }
 
+// ListSessions operation middleware
+func (siw *ServerInterfaceWrapper) ListSessions(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListSessions(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// EndSession operation middleware
+func (siw *ServerInterfaceWrapper) EndSession(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "sessionID" -------------
+	var sessionID SessionIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "sessionID", r.PathValue("sessionID"), &sessionID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "sessionID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.EndSession(w, r, sessionID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListUsers operation middleware
 func (siw *ServerInterfaceWrapper) ListUsers(w http.ResponseWriter, r *http.Request) {
 
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListUsersParams
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", r.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "q"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "q", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "active" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "active", r.URL.Query(), &params.Active, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "active"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "active", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "offset" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "offset", r.URL.Query(), &params.Offset, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "offset"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "offset", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.ListUsers(w, r)
+		siw.Handler.ListUsers(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -2720,6 +2873,8 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/api-tokens", wrapper.ListAPITokens)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/api-tokens", wrapper.CreateAPIToken)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/api-tokens/{apiTokenID}", wrapper.RevokeAPIToken)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/sessions", wrapper.ListSessions)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/sessions/{sessionID}", wrapper.EndSession)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/session/password", wrapper.ChangePassword)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clients", wrapper.ListClients)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/clients", wrapper.CreateClient)
@@ -4299,7 +4454,79 @@ func (response ChangePassworddefaultApplicationProblemPlusJSONResponse) VisitCha
 	return err
 }
 
+type ListSessionsRequestObject struct {
+}
+
+type ListSessionsResponseObject interface {
+	VisitListSessionsResponse(w http.ResponseWriter) error
+}
+
+type ListSessions200JSONResponse SignedInList
+
+func (response ListSessions200JSONResponse) VisitListSessionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListSessionsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListSessionsdefaultApplicationProblemPlusJSONResponse) VisitListSessionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EndSessionRequestObject struct {
+	SessionID SessionIDParam `json:"sessionID"`
+}
+
+type EndSessionResponseObject interface {
+	VisitEndSessionResponse(w http.ResponseWriter) error
+}
+
+type EndSession204Response struct {
+}
+
+func (response EndSession204Response) VisitEndSessionResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type EndSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EndSessiondefaultApplicationProblemPlusJSONResponse) VisitEndSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListUsersRequestObject struct {
+	Params ListUsersParams
 }
 
 type ListUsersResponseObject interface {
@@ -4724,7 +4951,13 @@ type StrictServerInterface interface {
 	// ChangePassword Change the caller's password
 	// (PUT /api/v1/session/password)
 	ChangePassword(ctx context.Context, request ChangePasswordRequestObject) (ChangePasswordResponseObject, error)
-	// ListUsers List users
+	// ListSessions List the browsers in which the caller is signed in, the one seen last first
+	// (GET /api/v1/sessions)
+	ListSessions(ctx context.Context, request ListSessionsRequestObject) (ListSessionsResponseObject, error)
+	// EndSession Sign the caller out in one browser
+	// (DELETE /api/v1/sessions/{sessionID})
+	EndSession(ctx context.Context, request EndSessionRequestObject) (EndSessionResponseObject, error)
+	// ListUsers List users with their roles, by e-mail address
 	// (GET /api/v1/users)
 	ListUsers(ctx context.Context, request ListUsersRequestObject) (ListUsersResponseObject, error)
 	// CreateUser Add a user
@@ -5909,9 +6142,61 @@ func (sh *strictHandler) ChangePassword(w http.ResponseWriter, r *http.Request) 
 	}
 }
 
+// ListSessions operation middleware
+func (sh *strictHandler) ListSessions(w http.ResponseWriter, r *http.Request) {
+	var request ListSessionsRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListSessions(ctx, request.(ListSessionsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListSessions")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListSessionsResponseObject); ok {
+		if err := validResponse.VisitListSessionsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// EndSession operation middleware
+func (sh *strictHandler) EndSession(w http.ResponseWriter, r *http.Request, sessionID SessionIDParam) {
+	var request EndSessionRequestObject
+
+	request.SessionID = sessionID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.EndSession(ctx, request.(EndSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EndSession")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(EndSessionResponseObject); ok {
+		if err := validResponse.VisitEndSessionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListUsers operation middleware
-func (sh *strictHandler) ListUsers(w http.ResponseWriter, r *http.Request) {
+func (sh *strictHandler) ListUsers(w http.ResponseWriter, r *http.Request, params ListUsersParams) {
 	var request ListUsersRequestObject
+
+	request.Params = params
 
 	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
 		return sh.ssi.ListUsers(ctx, request.(ListUsersRequestObject))
@@ -6141,131 +6426,137 @@ func (sh *strictHandler) UnassignRole(w http.ResponseWriter, r *http.Request, us
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7D1rbxw3kn+FmFsg+2hpZMfObeQPC0Xx5rSbxIZlI4cLfAbVXTPDVQ/ZIdkazwkC7tfcD7tfcuCz2T3s",
-	"12h6bN8Dt4g1zW6SVcV6V/F+lrJ1wShQKWbn97MCc7wGCVz/hZdA5dX3r9WP6m9CZ+ezAsvVLJlRvIbZ",
-	"uRsyS2YcfisJh2x2LnkJyUykK1hj9doaf/wR6FKuZuffPEtma0Ldn08S9TkJXH3433/FJ/9xdvLth5P3",
-	"f/rdLJnJbaFmEJITupw9PCRmsrfbAvyKMhApJ4UkTH3hFc23SA8SiC2QXBGB1FdOZ4lZ+28l8G21eD1D",
-	"uNLfcVjMzmf/NK+gMjdPxfzCTW6WUpC37BZoD3T8qCMBSAiypOt+rAXjjrOyNCe9q3JjjrmiLkribFPR",
-	"kRneRknm6axjodGl/bFtaaWQwPugZQcdC1x6uuu8XI44ffatdrD5j7bC7uvYaoDeEc4GUHpt4HEgFUw5",
-	"mLqCd9pgFQw5FJ3dEprVgdeYUw0Yh5icrIns/KYeUftoBgtc5nJ2/uTsLFFTkHW5np0/138Rav564mcj",
-	"VMISuJ5OfVMUOIXOKf2otr08fR7dDGVZz4dZNvabbLEQ0A0hMyQOohBAT87M/wVQOotCidEbhnlG6LL7",
-	"sITjjnNWfms5Ia8xl+ZwAFKLazsUv7VC/+wsNh9nOXTDwIw4zu4FpGq/XcuxQzrX06W1XNv39XSMt3Gk",
-	"C5SyvFzTFwijHLAiAbTaFiugSJacCo0IxjPgCHNW0qwNIWqONpx8/bQGnpO/KAC18SYhsew+fHpE21xP",
-	"4viX/TqbPKbCpie7rm01Iir0KIEINcJCb7wVATtQ6SKPKyokzvO3fhl6VSVdEErECrJOUS8lrAupaANL",
-	"hDkgCkSugKOCszvIEGUc4RtMM0bdXzxdkTtopZ5q4jj3W+BcgIfjDWM5YEPbpejTl8yIY6BV8RkQBaMC",
-	"tBn1mrObHPS6UkalEuDKuCqKnKRYQXRemBF/+odQ4L0fiDz3XT1j8zzbT77QJzdlGSBDOTc5JPq3DCQm",
-	"ueau5njf4bwEhGlmXik5nJqTaKZTq7l4faVJRa8/y4iaDeevOSuAS6J2azFUBD/dz1IOWEJ2ofe9YHyN",
-	"5ex8lmEJJ5KsYReEyQw+FoSDGPMKydTYnZ9zLOQ7MW52QzKRjxUcFuRj9BGHO3Y7ZpqHkBR/Vcu3E/tp",
-	"kgBy7/377OYfkEo1pUPHFS1KORInFsBX9Hu8FRGBcCOASrQGTAWiDIFh+V73+Pqbb7qVswqITa5cP1bd",
-	"QNHf6Nr6j0SM3TmRsK7/o9PsdyT/4FeBOcfbXfzpr3Wt9ScFnGzkap0LYdQ63Qt1nF6v2IYiRlMtPLoB",
-	"bz5R+TniG0tTKORVBlQSuR25sdKcV2yYT4GXgMRK2UREns7OaZnnTab2VimDsEELQpfAC060JdRUuceQ",
-	"l1pDdGNLx6RHMDnnvYgxB2vovoG1koyGR9Q3dyW9tYw2WCBuhirg0Bdoo0Qskagob3IlH4Xi5hlnRQEZ",
-	"KqkkuXoKlLM8FwhT2CgUD2N2oREeXTsHjWGcvxzPlKuXr4QoR8oAvZ393vluG91L3R0QG7EgVGm/EZao",
-	"yE9AvjhJV5DeGq1HoYQJCRlSYiZBmxVwQBgJQpc5GG+IQhUWt5ChBTOekCF8569mHbtsJ5mtAHN5A1ge",
-	"QDp2SToBNIUxczjqzBwtNZUSkZdLxLSOKFeYIiIFUjyppMqy2KxIugqpPHthoUzvgErGt/pkWLI/ja2A",
-	"Qw54pLDnUDAuIbve0rQPK2/CsfsIfWOCRiEuSlEAzSB7p85znP4MQWnRvMAcrRkHA0n1//pZxkC8UEBc",
-	"gtSSuzqBllEojjKcO/hV/bLa7q7pF3sIMpIp2lcY1ThSpwH5V6OoUsZDriyOChaB8mB+GeyRT2Z3wAUx",
-	"2vMAPStwNTc9hDYoYDWxgAdVcwSLb5Ue0ysmWkZF2INkEucxqEYVFje+dSNvLSaAKk3v11mq4JFKxmfJ",
-	"7PbP4oSyDE7WjBLz04qJUFmt8H3hYw6HFKz9DL2F8Vk/T9ujn+N8MUZLlcfIvReFZRVy2UNbD2EQVdQX",
-	"jGs9arNiubL3qGA5nMYlZANiQ77ngx/D4dgAlR0XA83lCuc50CWMBUr43uMtyMaCq6+H34qu3wR/JreJ",
-	"x4nwDvOyw6pMZh9PluzE+kzeAsVU2v35ne5DwJMag2ZZk3PcCg57GoKXRtMeawEu25mbfvZzmw7XY5KQ",
-	"zncdmxdxAZ0yushJKns9jNY6vHTj9bulzTfAef5qMTv/tQfwZvzD+6ZF+MpECLS2USmJRmcUSEjGITMs",
-	"7AXChrF5HYhrjxijcKqWZJXKiF1mP0vAOjo36k3KJNIOPKPc+PNLqPzm2SzmDbETjDnv9pU3gK1bsKl7",
-	"bavdm1jJWitflMlzxPIMeIKgYOnqA14BzhDjRvf+EERlD2R09QnhYEQrxS0IF1Ip1jHz+CLEnrIcPLYb",
-	"iB6u2R7SjLolNBvOSP5OaGa97bvqm0JnBYXH+isxl/n2WsMnAtQ4HAlF6r3z6qwgDkLpBHnONiJBVjeg",
-	"8DE8dhyKHKcgEJEJyomQAq1YniGM1uSjLDm4gJ4mWLlhp8hidbMiuTpTVB3JgCq9gz+ZKW1bwaLFVmV3",
-	"JDOMddeAafNrWAdUHSTvrr4P4446aoxuyxs4EVshYR09M3vbHgEP3jVEmmfGbsVL8VJ/zVBejV9X3KxD",
-	"CB1BWhphN6mFcllJkhGu7zuX7hZ3Wmuktz1nWdujgmUtTwTwO9L6yQ3jtznD8ZebKpCevrbM8AN2EcGM",
-	"idttFHreNbBf8GAU4xzt/vvHJiIHfr54e41KARz97Ze3L9S/chACbYhcsVKac3sLWyRA+06xRBTugKMc",
-	"Fuap1ph6HRKNScv1DXDHFwrgayLUgUfuldNZ0oc5tZtgjgAgfebFSy2R38BvJYw+sji04Af7UlJc4BuS",
-	"W59+d5SnZoQF2v3zJ097tHvvef551zaIpW/seKrrSHq5LuRW260rJqRNRDutBwgiOUvROFUkkBCGfy9O",
-	"/s1EgN//vvr36YeT938MHv3hL79r9ZGmf4dth4PvK2FIXFGy2kEw9zs1w9OTf35///z5Q3QCQZYUK3G7",
-	"O8F3WMA3z9DvOd6gd29+/IOXdPrEuPcQuwMj4AvO1Aj4KM/Vvz+SNT4x+uHJkwR5zCfIk1mCAhzpWLKC",
-	"boIApyukfYHoZosworDJCYUGep48/XMvzQSytjNc3y2Iq3PhxWnl3AvIP8RXUnMJVGDuOrMmC+CABt+Q",
-	"KNOASE6v8K5GHky/p+0PpLi8iCSBvfzJUejlBbqBFbG5CVoI4CzjIAQIG3Qh2ubThpkJIKTGuEviE757",
-	"86OIWXs2y4ktUMFhARxsuNTrPLtyo6HdcBDlOqZuv+Ul2MWqXQi8BqROnjO50A0sGDcpGNp7T9T/rP2M",
-	"bnB6G9ONY5QdKJdRH/euauk8Q7WEXLeTGuUE4ItTfpWmesgA6qdwlwUQ7Pec1fd+IB/ZN18fyEUWLG1y",
-	"zT8kgf2dZS+VSUfT0cxTxjwlVWRqDViUvOG26aSjHN9A3pLyY6KBkVQLTLSk8xqnkYVM+vnV0103fWDx",
-	"6nSsfkI1q3PDY4D8K4E8e8k5G+t4NBlicYubKRWQ7278b9evfkb2KWIc+YIin8bbvR334cTNHt+RiY3v",
-	"QxkD0xZWkN6O1TGSWWrVrpqX++mzyMg1CIGX8cE9kwiJZSnCkBy7VVYg5lSNSGYLTHKTQXlLGm6A1liH",
-	"2q7/dLW8DuiLo1okdc2mT6UPkzjGZlus8ccr88qzs13hPsxY+BRaq99zDGc/WLt2DKJM4ngP4NSHL2yK",
-	"eTKDgGcPExXuhYge1Sa/tTHe5mih0s0fPTcwZD+Va5bIfHBozSzLvZRUidhuTQF42lB04WE+Rm9i6zWm",
-	"MX2TIV5SRCjCSKwgz6PKMFssYoz8wiYLa76t1GGdguZT9dZ4i/SbLa6Uj7IfbnpUGyiuHbYckyuwEJqr",
-	"bTCRhtHd5Cy9tb81mF8sA+EHjqmE7LX33xw3EaGozdsjBquxMQDtBNWOFVE0MRoAOkYRFyPHl9GTH0nd",
-	"rK/HTxSFmCl0uKzOyqhEA6sN7ObTCpu15lI3tWGnzppRggTCcWfjGuSKZSF9rzElC2hJnnEHqr6AvzKO",
-	"MHr96vrqXzsOuD0bdWHYY8U2gG1Xa9eReH3Bf7oD5PsUDOyrJBzWgLSvfNfiqiNZ4BEWjKLNiqG1zvHW",
-	"Ocz7BUoPVvewxh/fCYj4OM5sVn9JdSlmLT0vkr6/KzDCKsGpiyQGiu1IHVMyE2WaAmTxfGttE/qsSR2S",
-	"9H6YDZEri8KBHEvAkOhNX+qhL/twuLNfDqk3JBEHnL7Tt48zYr8j2JNc9sYCw8drQlo67agDuqL/wkou",
-	"asVgylRqBG8LJBn69gxleCtMCpupnCsIpZCph82MxRfo6TOTFbEhAmolLk+ffHPWV+NSO2SuirlZortv",
-	"oUzvyavv/ifi8/aIcNV5UaD6kx8rrmuEvhjSYxWrU7T4Qp0Z+FjkJCUSpStGUmjxSnaS5OROqJr0mTQG",
-	"Hc60V4kPaQjKUds6XKlPbRl9G91Rz3NyV2VKZoZzZR/KYuaZflSxqVJhxsHsFgoZtwF1z4KoQKxcLhG5",
-	"hEcJpVbqUYdLfaw9XUutD6WszI0/8AaQGu/z03wwY4NFP+5sgwYNjS4afaX/dZBDF3/ZlNLuzNs8dQfM",
-	"k9rvALslRIHk2etYWemKnMeQEE5TEOJ7RkeV2LgK6lF67GPSQB+pNu8mNRJR5HjbOuFhYo0tOrFPVhsL",
-	"dqUfXiqjZxwodC6fd9d29mnQo67L9RrzbUfa2kiNsjWHLERDX1irOhf7KJINhDeTPHocp33k0IBHc//h",
-	"5N1bm1whCbjL/kGx6iNvIGU8G61rBM7CAWqGc5c8JDtKyq49XOSYUKNxJ7qU1yggLxAt89zKNZ3jqcNw",
-	"WlE61Y7TPMc3OTRkSHhoq5l/ZrH8LCVaKTNTB19/gUDnBJmp7czxhAAmYZR/JNTFxyE+yA7YjfnJ8Spg",
-	"g3SCZYXx+xr2IiBNPGF0U13FzEZFEpSk69vWW47TWx97GyvhXC+0KGU65xxzDVTycum7qQQsI6myM3x1",
-	"gPqN6RRCX5Xa5t3x0mXwVvcjoi6UV8AL1+O0jSh2X2MhNoxnlyu8Rw1WybludGa+sQeHp7AZ+vbT3jhm",
-	"YzX1r0c3X/VmGcVFswgbutYBkyhppNF8PF09qx6JNpLqCMED57Y4Z2CE02cBxGJtiiF0Bc7KluTlthBZ",
-	"VcHbY3yaaGYYNCtNOnsWl9i6hcLohGWTDRrlDoQjrmWpbo+zHVyg31p/az0vcVZkFRIfVdMJIuYFX7cU",
-	"dknqZnWRqi2XDz+knirRVruWAi39Dmgt89ku9CuBrABx/jXfAcqa+nGPModFKXDebhpzg1u00daxtowX",
-	"pdC9ozZRYAxTksNOmVb9DfadOOKIUxuFzX6JDo9JjK4lCR8q+/fVnWnNpdN4udpYLYvXd36yTSuyzy9r",
-	"tz8Xt5opjs16p4dObEZYdQUd098AmxCQ62IhtjTV+mXDACq57vL1k6gpNO2lguBytWJ5LVoDGVUb5vMl",
-	"eqduJhO6lIZg2iTcThTGtr3FiJNyU5JcXtG4Sjy6b4mPnD8m4BlWS7vl1b/dtvdjJX6277RxwGKBQZvg",
-	"9NzoV/avJz0wcb3JBgBhcmNaU9n+ZrTrihn4rw9RWVXB+Br2STCBdZuyN5rcO3OcdvJgIlqMbZfYn4fh",
-	"2iqaxSdDyaTu8BrJMGzeT1QjtQlA0WfLer+ZsE5WJxfFk8pk21suEyle1mdTkvo91PtmNlXANAblSJX4",
-	"DhPreNnJK1HjvS1MhEtU1s2FwixmLRGlmhxtQeq2Q3IFFK10FTpS4G6p580YhTjDz0a6ZvUkw2m/JZrA",
-	"NjSWBffLiinRLqp6ZyGh6I/LVMC1W3UzuPXGsPhOjO8NkUpy1wLIqsn/iKZCVZOeCJD26ePZytIeX57R",
-	"4DgWFvVkiRAIbTDfq32m21ctEbiuzw4sNnwywElSHMpD0uTSXb4RBZvJJbkm+v0luXr9NZbp6oAH51Pg",
-	"qLEx0xy85ERurxWgrNwDzKO5uhRdvL4yxvip65ysN2Ve8J9fSVn0O/N1W4jAvh/0SVFpPDuJxGRJITsh",
-	"FN1wthHAXyirky5dR5WUrQEtOFsjTE1zQMbJklDrUdAuAN8xOmXslkDV1tkatB/c/BUlFURZiro5MqEL",
-	"trsy26FA38KwxnRr21wJ246QUd9IK/EJSxgVWK4QoZIh9Yrtu3KqfQop2GJPu7aLAqcrOHl6ejZLZiXP",
-	"LbjE+Xy+2WxOsX58yvhybt8V8x+vLl/+fP1Sv1O512avzS7RpVlPYOeez+6eaAFWAMUFmZ3Pvj49O/3a",
-	"VA2vNNnMcUHmd0/Uf06kd/YsIdZmxQZRcCoFwsKZtsANBKokcP3jVwJxloMwJfES2WdKFijAaPcBN86T",
-	"JOhSalK6EOOICO8xQlcSsVLm5A6EhrI5TJZSAjMb+Cm6qJ4b1xNFOFsrK1VyLBlHAqRItEcDowz0YddG",
-	"a2LnQ3AH3DZWr2dxKkwqRqGHX2Wz85liga67rpg1ens/PTvr6Os9rp93radxpKn3975ZkUvZin/PLzDo",
-	"EJ7MhFO19Yb0jj3TEA4GKc5zc7rxUijO647V+2T28STMYPdPdDWYERJ1uF1qMez7EhuODkJ+x7LtwWFm",
-	"ZPhDXXBIXsLDDsKeHHxym/UVQdlPNhAp6/FRRfgu/oSp2ABHOD8QdnUaIA4kgu/ltw9yH5II+5jfVxdb",
-	"PRgmkoOxkeok8EYftoAEwvvFWpp+VUPmzUu2Ht7vIPPZLg871DExi6+D8hHHJICklTMBF97lOJd2zIT8",
-	"JmibNzW3Sf1uHMQkUEzTbQRiduy5TqNTT0XKCnNzkJB97ObSXcQ1BbMJ2x8emdW43oPT4ekiU8LSX2Q2",
-	"HE8bTnQGQYUoqzXFaH5+77KVHlrJ/weQHo3jGEb9lrkIuzj7ghDyBvCeGNk5OanvXFk4W6kO8ndFFh6e",
-	"x0P9Mzh8XxaudUD4UOfPrbfr+M1tWPSknoTSKpCqDBTxWApJel9o3kA06VFuJAFOLQvdvUkJorDRfRUJ",
-	"FyHKA4TsYn3FxHjZaJIFX4WJQp/jEW8mmh75mEeSKyO08DbI2ICPRGj93jQfsvl2mlIOKfyHLcw9O6q1",
-	"YSbVBriBie4Oqj06Nzi9RZIhMpK2d/kZZ5s+ZhZk8XXr1S/DgZ+xftFs2HMMf0AIRGXqHEb5GKK2v6xd",
-	"bvo58qad3k5HNgBqTZUmtgIoql82O70uYv3Nu+7J3QMcpj8fQRPZuc13wDvNWx0HvBLcmztgdHiJ7KRc",
-	"aKdkc2o2VE8sbFWRLJ0MFyFNJtQI8xK5qtUiGz+2E562qN/40bDX4M61S7qWP/70GVqxkosEPX2u62V3",
-	"3cmG4V3VE/I/R463W0F+ZJYXKaz9vFysNWJ9DHXuKjhN02x+H5Jnp9P1wlQjPkLb370v+rieV7uDQKt8",
-	"gSiTK0KXCHKhSzMkK1NzT+yBVcseyM+DCqo271WjemoS8B+cx/tar4k9WuqcuoNjYWmDixjpCwRW+uoK",
-	"H7VoHq59rOPxWK5qHtqQvFMU9ZmjeWe9EyL6J5seVh3gaRDYF0Kxg8Zi5rfBilh1pfq0Ol4yUCd4hFo7",
-	"rbO8unNi+lCTx7qjOP/TSHdahOCU0WKrSRpCuNVLtFsuE1TK+F5DqF5hUEXkbe2iAJohvJDAN5hnkftf",
-	"5cq3kjYXwKILrfYI9OzsW/eZDzgnd2AvXMHIXxrSnI0IZC4A1bfAuOUT08Z2g4ms0jk2WKDfSgKm98y3",
-	"Z0hAymhmromx2RZqfz+8fIv++z//a+6KfCTkuXAtr3VeyZLF9GVzZ667TWS8qmyx9WkiyGrp2o1iwKoT",
-	"Ukx1l7YdvHZjcS4k3o6h2xZ9JumIq00FxoMzi6OE1hw09ucUbZIpZBRzrC/KPiHBTdlxb1jjRu2DoGmC",
-	"pJv6Ko8ejZucPswGTcVbeN24ZnEYcdA1QfvQz2ALpE5AvKp6bTvarjD2cz7abo0Tou4t6GYTVpY6YWOd",
-	"2YYLp2wNyoCsjEoibJ5hdgRc3gtTffTQHW7VmcDi0egcoMOa5Qwe/yVqx76qa/jaR7lvbwnNhi+GZXAM",
-	"g6/q+TW1zs0oIEtGtaOmVd+qCcXhpKzRc9vlqLl/x5ToTxUPCm/lOrIIbFwvdHj02toDzXDqxQK/vldE",
-	"W+H/pbM4jA4bYNnotCcklhVZi/dEMDs3L8/vbavqh3n97qK2NAcKm8vwqpqR+abLI7jVay0Fjq06Bdc6",
-	"TUgz7xupTbCprm2q8Kg5xTiyMWMj5FJrttCZHxq0DZgOzH6So0H5Qtxa5bRq6CCZLr0ZCFvTXCEG3PA2",
-	"jThsXzMh3bUgE/Hb5q0jg07O4W374YxRwUSTvQOfkYwC8sWJ65/+WFZZpWvM72ut7x5s45D2XM/HZFzU",
-	"pvoc0y7OvrS0C5f/ecjMi6bOtMgB5LzqhNRqelws90qO8h3DJ7AkHu3dToYaTtd5ufzSszY0Ao+Ty7ps",
-	"lHVoImuT3EMc7SGVVupfl6s9dHPr8TUnd9DRyPu0/WVsQbuq+jH4Xs/l7IdHa5HHcjibZVvPh07MjOtY",
-	"PVga7VaeBlAHPhDTO5RHA7rXzo2fhjmHHLCAAQ7lN2bk3h7l/1U40qAwCQjuVtXgfJjcrlypbcTEYvQh",
-	"eNyZGYJLxYO6MKhrKP//hOlIog5S9pmQk6GKKZo4qeavmUQNqSRuRSB89J3a5t5iG0E1F5ToKKAWYFW8",
-	"9vnZ11aQscUiJxR88+Qblm2REpk6N9KMoewDhyLfBjcLmyl9sx6b/rYhckUoeu4CtJFQq97fZbC9/8ME",
-	"9xM2xb+MahQYmC5ApiuE0YKDWIWEaFpGaOo0PWhRcNX/weiyniY9v5eDa7AflW8qP4ci7MmSLXULi06D",
-	"6I0eMWVczPXMm1pf53Yn/XalHhmpJHWlvd31HG9Mk5JJ/Ke+yeKR05FNz8GpC7C5gdxQBA0rvtZj5/fq",
-	"Pz3cwlgQFn3juIT5+ic0ewzwjBpnZeWK5Zk4DDiTme0SFvOmHQhgn/y0nH0xp+UN6GRh05jP+M4yFDSd",
-	"NN7WSU5T0OqqzSC+9t2oJgPwtW8sMhmMf1kxRITt34UINR2VXHLFVl8CnLG926DY3+Zh4zR7xur7eUkz",
-	"YTs22XfqjVjQTWm7UlF7/LG4Fadhf6MlQ4yiDeO3hC4TJAhNARWcLTleC80mdB+v80CL9i2m1DZX+A5Q",
-	"DvgWskRr4BoU3Bsla4QF2tgrWBsSUWeWBHcSTHHOG5c4fKLoiKccs4wARV8JD8+96aUUfRnf74RJ/J3s",
-	"0PmWiFMraqWopzC3cy49cm9FTbdfnIYkq9aaR1bUTEvJqRW1UtQy//oQNEy06LHze9NUubNDjkXcOI3D",
-	"fPcI1vnUKLAJvGo/JoNeu7x1L0LT8bWWyfeow+OCqM1GiRQ2lYjY7TSIgGYNmRVIDPNgp69YqZtjahdO",
-	"mRFlrm2QwFsloDa6ReUpukA8nOWG69CyvlfL9qLUjRd2xZBRVA9ENtNwC9PI9ciK6vSkqtTTpCIOMIUR",
-	"/i9DxrpcQoBLOo4Iyyk4TLwnaFywhj0wP1O284k7aDpMthWt782GhuCvoyljQ5teLEB3P0ZY6hv6bKNU",
-	"xXFisVDjggsp4HEEkHyZfR+PIvHnjabtLVUietBePodjsPKqifyn6coa9LCfUAnUs3ifE3PaiJLzyCD8",
-	"0H6HdlKZ31d/9Dj43lF8IOoZcI6DRX2Kk/xWh3AMhkx/8eFnuB8xzXRA15391/cKNN5JZPMCgd85IJtO",
-	"4HMNDLuQ6M2AtihQGdCuTlK7XbQvAjfTaU+rnuhVOqFaif2x6tfsf3K7D38yEj74hYXXl/pffQp/8JsJ",
-	"bz28f/ifAAAA//8=",
+	"7H17bxs5kvhXIfRbYPbRtpzX/HacPxYeT3bWuzOTwHYwhxvkArq7JHHdIjsk27LOMHCf5j7YfZIDn81u",
+	"sV+ypCT3wC0mVrObZFWx3lV8mKRsWTAKVIrJ6cOkwBwvQQLXf+FUkjt4p35Tf2YgUk4KSRidnE7e0nyN",
+	"zAhUCuAiQYwjpn7NQP+OJWSIURDHk2RC1DufSuDrSTKheAmTU/v9STIR6QKWWM0h14V6csNYDphOHh+T",
+	"CZ4DlRc/+GXoLxVYLoIPmSGTZMLhU0k4ZJNTyUsIv7zE9z8BncvF5PTbl8lkSaj781miPieBqw//22/4",
+	"6N9Pjr77ePThT7+bJG5BQnJC59V6rtdFN2DUIIHYDMkFEUh9pQ0KeoZwpb/jMJucTv7ftMLN1DwV0zM3",
+	"uVlKQa7ZLdAe6PhRBwKQEGROl/1YC8YdZmVpTnpX5cYcckVdlMTZqqIjM7yNkszTScdCo0v7Y9vSSiGB",
+	"90HLDjoUuPR0V3k5H3H67FvtYPMfbYXdi9hqgN4RzgZQem3gYSAVTDmYuoJ32mAVDNkVnd0SmtWB15hT",
+	"DRiHmJwsiez8ph5R+2gGM1zmcnL67OQkUVOQZbmcnL7SfxFq/nrmZyNUwhy4nk59UxQ4hc4p/ai2vTx/",
+	"Fd0MZVnPh1k29ptsNhPQDSEzJA6iEEDPTsz/BVA6iUKJ0RuGeUbovPuwhOMOc1Y+tZyQd5hLczgAqcW1",
+	"HYpPrdA/OYnNx1kO3TAwIw6zewGp2m/XcuyQzvV0aS1X9n0znRCE9agsftCBQMB4G5c8QynLyyV9jTDK",
+	"ASuyRIt1sQCKZMmp0MTBeAYcYc5KmrURiZqjjU5ePK+t9+gvasVt/FJILLsZgh7RNtezOE3Kfj1SHlKJ",
+	"1JNd1bYaEV96lECEGgGmN96KgA2odJHsBRUS5/m1X4ZeVUlnhBKxgKxT/ZASloVUtIElwhwQBSIXwFHB",
+	"2R1kiDKO8A2mGaPuL54uyB20Uk81cZwjz3AuIImZT8o268arGXEYtKq5ruFeDuC4cLTEJEc4yzgIoYzL",
+	"3fJhxYhBFIwK0NbuO85uctCLShmVSsNRNnBR5CTFan3Twoz40z+FWuzDQEpy39UzNpmL/eRrvbeUZYAM",
+	"Gd/kkOjfMpAKClp50D/c4bwEhGlmXik5HBu2YKZTqzl7d6HpVq8/y4iaDefvOCuAS6J2a8mlCH56mKQc",
+	"lMl+pvc9Y3yJ5eR0kmEJR5IsYROfyQTuC8JBjHmFZIGdX/2cYyHfi3GzG7RHPlZwmJH76CMOd+x2zDSP",
+	"4bn4TS3fTuynSQLIffDvs5t/QirVlA4dF7Qo5UicWABf0B/wWkSk040AKtESMBWIMgRG/njl7MW333Zr",
+	"rxUQmyKifsa7gaK/0bX1n4gYu3MiYVn/R6dfxJH8o18F5hyvN/Gnv9a11p8VcLKRq3U+llHrdC/UcXq1",
+	"YCuKGE01n+sGvPlE5QiKbyxNoZAXGVBJ5HrkxkpzXrFhPgWeAxILZTQSeTw5pWWeN5nateLSsEIzQufA",
+	"C060qdi0ScaQl1pDdGNzx6RHMDnn3okxB+sJuISlEtOGR9Q3dyG9OwGtsEDcDFXAoa/RSsl7IlFR3uRK",
+	"WAvFzTPOigIyVFJJcvUUKGd5LhCmsFIoHsbsQi9FdO0cNIZx/mY8U65evhCiHCkD9Ha2e+f7dXQvdX9J",
+	"bMSMUKWKR1iiIj8B+ewoXUB6a1QwhRImJGRIiZkErRbAAWEkCJ3nYNxFClVY3EKGZsy4iobwnb+adWyy",
+	"nWSyAMzlDWC5A+nYJekE0BTGzOGoM3O01FRKRF7OEdMKq1xgiogUSPGkkiozZ7Ug6SKk8uy1hTK9AyoZ",
+	"X+uTYcn+OLYCDjngkcKeQ8G4hOxqTdM+rFyGY7cR+sZGj0JclKIAmkH2Xp3nOP0ZgtKieYY5WjIOBpLq",
+	"//WzjIF4rYA4B6kld3UCLaNQHGU4d/Cr+nWx3lzTr/YQZCRTtK8wqnGkTgPyr0ZRpSyZXJk/FSwC5cH8",
+	"MjhkkUzugAtitOcBelbgi2+6UG3UxGpiAQ+q5ggW3yo99q+YaBkVYQ+SSZzHoBpVWNz41o1cW0wAVZre",
+	"b5NUwSOVjE+Sye2fxRFlGRwtGSXmpwUTobJa4fvMB2V2KVj7GXoL47OOsLZHv8T5YoyWKpeaey8Kyyom",
+	"tYW2HsIgqqjPrBW7WrBc2XtUsByO4xKyAbEh3/PRoeFwbIDKjouB5nyB8xzoHMYCJXzv6RZkY8HV18Nv",
+	"RddvomN7t4nHifAO87LDqkwm90dzdmT9HtdAMZV2f36n2xDwXo1Bs6y9c9wKDlsagudG0x5rAc7bmZt+",
+	"9kubDtdjkpDOdx2bF3EBnTI6y0kqe92d1jo8d+P1u6VNC8F5/nY2Of2tB/Bm/OOHpkX41jj0tLZRKYlG",
+	"ZxRISMYhMyzsNcKGsXkdiGuPGKNwrJZklcqIXWY/S8B6XVfqTcok0g48o9z480uo/PblJOYNsROMOe/2",
+	"lUvA1i3Y1L3W1e6Na3OplS/K5ClieQY8QVCwdPERLwBnOotGbfxjELbekdHVJ4SDEa0UNyNcSKVYx8zj",
+	"sxB7ynLw2G4gerhmu0sz6pbQbDgj+QehmXX9b6pvCp0VFJ7qr8Rc5usrDZ8IUONwJBSp906rs4I4CKUT",
+	"5DlbmXQs7TGH+/DYcShynIJARCYoJ0IKtGB5hjBakntZcnD+d02wcsWOkcXqakFydaaoOpIBVfpoQzJR",
+	"2raCRYutyu5IZhjrpgHT5tewDqg6SN5f/BAGZnVYHd2WN3Ak1kLCMnpmtrY9Ah68aYg0z4zdipfipf6a",
+	"obwav664WYcQOoC0NMJurxbKeSVJRri+71xWYtxprZHe9pxlbY8KlrU8EcDvSOsnV4zf5gzHX26qQHr6",
+	"2jLDD9hFBDMmbrdR6HnXwHbBg1GMc7T775+riBz45ez6SmeFor//ev1a/SsHIdCKyAUrpTm3t7BGArTv",
+	"FEtE4Q44ymFmnmqNqdch0Zi0XN4Ad3yhAL4kOosAuVeOJ0kf5tRugjkCgPSZF2+0RL6ETyWMPrI4tOAH",
+	"+1JSXOAbkluffneUp2aEBdr9q2fPe7R773n+ZdM2iMVVNzzVdSS9WRZyre3WBRPSZuod1wMEkaSuaJwq",
+	"EkgIY9FnR/9qwtEffl/9+/jj0Yc/Bo/+8JfftfpI03/AusPB940wJK4oWe0gmPu9muH50f//8PDq1WN0",
+	"AkHmFCtxuznB91jAty/R7zleofeXP/3BSzp9Ytx7iN2BEfAFZ2oE3MtT9e97ssRHRj88epYgj/kEeTJL",
+	"UIAjHUtW0E0Q4HSBtC8Q3awRRhRWOaHQQM+z53/upZlA1nbmDnQL4upceHFaOfcC8g/xldRcAhWYu86s",
+	"yQLYocE3JMo0IJLTK7yrkTvT72n7AynOzyI5G29+dhR6foZuYEFsboIWAjZ9A4QNuhBt82nDzAQQUmPc",
+	"JfEJ31/+JGLWnk25YjNUcJgBBxsu9TrPptxoaDccRLmMqdvXvAS7WLULgZeA1MlzJhe6gRnjJgVDe++J",
+	"+p+1n9ENTm9junGMsgPlMurj3lQtnWeolrHsdlKjnAB8ccqv8nh3GUD9HO6yAIL9nrP63nfkI/v2xY5c",
+	"ZMHS9q75hySwvbPsjTLpaDqaecqYp6SKTC0Bi5I33DaddJTjG8hbUn5MNDCSaoGJlnRe4zSykEk/v3q6",
+	"6aYPLF6djtVPqGZ1bngMkH8lkGdvOGdjHY8mQyxucTOlAvLNjf/96u0vyD5FjCNf9+Xz67q34z6cuNnj",
+	"OzKx8W0oY2DawgLS27E6RjJJrdpV83I/fxkZuQQh8Dw+uGcSIbEsRRiSY7fKCsScqhHJZIZJbtI5b0nD",
+	"DdAa61Db9Z+ultcBfXFQi6Su2fSp9GESx9hsiyW+vzCvvDzZFO7DjIXPobX6Pcdw9qO1a8cgymTW9wBO",
+	"ffjM5uAnEwh49jBR4V6I6FFt8lsb422OFird/NFzA0P2U7lmicwHh9bMstxLSZUV7tYUgKcNRWce5mP0",
+	"JrZcYhrTNxniJUWEIozEAvI8qgyz2SzGyM9ssrDm20od1iloPlVviddIv9niSrmX/XDTo9pAceWw5Zhc",
+	"gYXQXG2FiTSM7iZn6a39rcH8YhkIP3JMJWTvvP/msIkIRW3eHjFYjY0BaCOodqiIoonRANAxirgYOb6M",
+	"nvxI6mZ9PX6iKMRM1cV5dVZGJRpYbWAzn1bYrDWXuqkNO3XWjBIkEI47G5cgFywL6XuJKZlBS/KMO1D1",
+	"BfyVcYTRu7dXF//SccDt2agLwx4rtgFsu1q7jsTrC/7THSDfpmBgWyVhtwakfeX7FlcdyQKPsGAUrRYM",
+	"LXWOt85h3i5QurO6hyW+fy8g4uM4sVn9JdW1qrX0vEj6/qbACMso910kMVBsR4qqkoko0xQgi+dba5vQ",
+	"Z03qkKT3w6yIXFgUDuRYAoZEb/pSD33Zh8Od/XJIvSGJOOD0nb5tnBHbHcGe5LJLCwwfrwlp6bijDuiC",
+	"/o2VXNQq05Sp1AjeFkgy9N0JyvBamBQ2U8ZXEEohUw+bGYuv0fOXJitiRQTUSlyeP/v2pK/GpXbIXJl3",
+	"s4Z520KZ3pNX3/3PxOftEeFKBaNA9Sc/VunXCH0xpMcqVqdo8bU6M3Bf5CQlEqULRlJo8Up2kuTenVA1",
+	"6bPXGHQ401YlPqQhKEdta3elPrVl9G10Qz3PTcMdc14zw7myj2Ux8Uw/qthUqTDjYHYLhYzbgLqpQ1Qg",
+	"Vi6XiFzCo4RSK/Wow6U+1p6updaHUlbmxh94A0iN9/lpPpixwqIfd7aDhYZGF42+1f/ayaGLv2zqejfm",
+	"bZ66HeZJbXeA3RKiQPLsdaysdBXXY0gIpykI8QOjo0psXDn3KD32KWmgT1SbN5MaiShyvG6dcDexxhad",
+	"2CerjQW70g/PldEzDhQ6l8+7azsbWehRV+Vyifm6I21tpEbZmkMWoqEvrFWdi20UyQbCm0kePY7TPnJo",
+	"wKO5/3Dy7q3tXSEJuMv2QbHqI5eQMp6N1jUCZ+EANcO5Sx6TDSVl0x4uckyo0bgTXcprFJDXiJZ5buWa",
+	"zvHUYTitKB1rx2me45scGjIkPLTVzL+wWH6WEq2UmamDr79GoHOCzNR25nhCAJMwyj8S6uLjEB9kB2zG",
+	"/OR4FbBBOsGywvh9DXsRkCaeMLqprmJmoyIJStL1beua4/TWx97GSjjXLC5Kmc45x1w3l7yc+9YuActI",
+	"quwMXx2gfmM6hdBXpbZ5d7x0GbzV7YioC+UV8ML1OG0jit13WIgV49n5Am9Rg1VyrjvBmW9sweEprIa+",
+	"/bw3jtlYTf3r0c1XvVlGcdEswoaudMAkShppNB9PV8+qR6KNpDpC8MC5Lc4ZGOH0WQCxWJtiCF2Bs7Il",
+	"ebktRFZV8PYYnyaaGQbNSpPOnsUltm6hMDph2WSDRrkD4YhrWarb46wHF+i31t9az0ucFVmFxEfVdIKI",
+	"ecHXLYUtm7pZXaRqy+XDD6mnSrTVrqVAS78DWst8tgv9RiArQJx/zbejsqZ+3KPMYVYKnLebxtzgFq20",
+	"dawt41kpdCOrVRQYw5TksJWoVX+DfSeOOOLURmG1XaLDUxKja0nCu8r+fXtn+oTpNF6uNlbL4vWdn2zT",
+	"iuzLy9rtz8WtZopjs97poRObEVZdQcf0N8AmBOS6WIg1TbV+2TCASq67fP0sagpNe6kguFytWF6L1kBG",
+	"1Yb5fIneqZvJhC6lIZg2CbcThbFtbzHipNyUJJcXNK4Sj+5b4iPnTwl4htXSbnn1b7ft/VCJn+07bRyw",
+	"WGDQJji9MvqV/etZD0xcb7IBQNi7Ma2pbHsz2rUNDfzXu6isqmB8BdskmMCyTdkbTe6dOU4beTARLcb2",
+	"buzPw3A9Hs3ik6FkckXmFLKLA7QStEZBNARsWxERgbgR8ihVilkQAN7kSLUQfeOLNqyJ0azk+tv2s8ND",
+	"yW3tSmDJJJxlGY/uw5YUaLHkdmKq1U09OGRmYzPO4iWsVY5OIw1MoiVTso4tAS0JLSUIW4oxKjzOfUu1",
+	"Frl6w9lKAEcpznNd+QD57DUqdUT3xckJullLGBAQIVkjWi5cclAYNg+gGa6uopUuit07c/NH4wkMruZO",
+	"HimObVZd1N6z6XXRZ/N6N6ewCl2n7sVTNmXbWy7PL140axP++uM/2+YNVsA07pqRBucdJtatuZG1pcZ7",
+	"TxMRrgxAt+4KawT0uZBqcrQGqZt6yQVQtNBnGilwt1TLZ4xCXJ3KRgY+9CTDJUtLrI6tKEQZF1OKs6i6",
+	"CQgJRf8hr4Brt+pmcOuNYfG9GN95xVwjEwVkdcfIiJZdVQusCJC26ZLbqjA8vfipIc/9lTohcw2B0Abz",
+	"rZrTun3V0uzr1uLAUt5nA1yQxa78j00dqMvzqGCzd1Giib4reF4/kH9jK7TEdI2WWKYLnTleSyrdPklG",
+	"LeSd+ugOj+DnwHZjY+aWg5ITub5SILcSFDCP5tRTdPbuwjjNjl1Lcb0p84L//ELKoj/optu3BH64QZ8U",
+	"lWWykfCv9Y4jQp0y9hqlOiZgHXwpsxokwtQ08WSczBWRcO+q8x3UU8ZuCVQt1K3j6aObv6LJgvwD1qaJ",
+	"OaEztrky20lEXyejqdMEvIVtG8qob3iX+MRCjAqsdHgqGVKv2P5Ix9r3l4ItyrZrOytwuoCj58cnSh3k",
+	"uQWXOJ1OV6vVMdaPjxmfT+27YvrTxfmbX67e6HcqN/jkndklOjfrCfxRp5O7Z1oUFkBxQSankxfHJ8cv",
+	"THX/QpPNFBdkevdM/edIeqfsHGJquQ124lQKhIVzQQE3EKiKNfSP3wjEWQ7CtK6QyD5TUkUBRrv5rNWQ",
+	"BN2EjcKMGEfaPjKeXXQhEStlTu5AaCibw2QpJXCHAT9GZ9Vz4yKmCGdLQomQHEvGkQApEu15xNXlboTR",
+	"xM6H4A64vY2hnm2tMKkYhR5+kU1OJ4qZui7YYtLowf/85KSj//64vvu13uOR5vs/+KZiLrUy/j2/wKCT",
+	"fzIRTmnXG9I79kxDOBgoK8mcbjwXigO7Y/UhmdwfhZUm/omu2jTipg63cy3Qff9ww9lByO9Ztt45zIw2",
+	"8FgXIJKX8LiBsGc7n9xmZ0ZQ9rNNGJD1PAZF+C5OjKlYAUc43xF2dbouDiSC77m5DXIfkwj7mD5UN/Q9",
+	"GiaSg7G26iRwqQ9bQALhdY0tzfmqIdPmbYGPHzaQ+XKTh+3qmJjF10H5hGMSQNLKmYALb3Kccztmj/wm",
+	"aG+5b26T+t04iEmgmKbrCMTs2FOd7qqeipQV5go0IfvYzbm7UXAfzCZsU3pgVuN6hO4PT2eZEpb+Rsbh",
+	"eFpxojN9KkRZrSlG89MHl1X42Er+P4L0aBzHMOrXZUbYxclXhJBLwFtiZOPkpL7DbOFspTrI3xdZeHie",
+	"DvUv4PB9XbjWiRu7On9uvV3Hb2rTF47qyWKtAqnKFBNPpZCk94XmtWV7PcqNZN19y0J32VqCKKx0/1PC",
+	"RYjyACGbWF8wMV42mqTet2FC35d4xJsJ4Qc+5pEk6AgtXAeZVXBPhNbvTZMwmxerKWWXwn/Ywtyzg1ob",
+	"ZlJtgBuY6C6+2qNzg9NbJBkiI2l7k59xtupjZkG2bbde/SYc+AXrF83GWofwB4RAVKbObpSPIWr7m9ot",
+	"zV8ib9rowXZgA6DW/GzPVgBF9Vuz96+LWH/zpnty8wCHZQoH0EQ2riUf8E7zKtgBrwQXgA8YHd6GvVcu",
+	"tFFavW82VE8AblWRLJ0MFyFNJrSZX1PrGWD82E542uYbxo+GvQZ3ql3StTqP5y/RgpVcJOj5K13XvulO",
+	"Ngzvol448yVyvM1ODwdmeZEC+C/LxVoj1qdQ56aC0zTNpg8heXY6Xc9M1fATtP3Ni+8P63m1Owi0yteI",
+	"MrkgdI4gF7qESrIyNZdL71i17IH8NKh0bPNeNaoc9wL+nfN4X5O5Z4+WOqfu4FhY2uAiRvqij4W+YsZH",
+	"LZqHaxvreDyWq9qkNiRvFC9+4WjeWO8eEf2zTTSrDvB+ENgXQrGDxmLm02BFTDAuD6HjJQN1gieotft1",
+	"lld3w+w/1OSx7ijO/zTSnRYhOGW02KqvhhBu9RJtlrUFFW0+JRzVK4GqiLytMRZAM4RnEvgK8yxyT7Nc",
+	"+Jbv5qJmdKbVHoFennznPvMR5+QO7MVIGPnLfZqzEYHMRb36tia3fGLaTa8wkVU6xwoL9KkkYHpEfXeC",
+	"BKSMZuY6J5ttofb345tr9F//8Z9TV4wnIc+Fa02v80rmLKYvm7ut3a0/41Vli63PE0FWS9duFANWnZBi",
+	"qjC17eC1G4tzIfF6DN226DNJR1xtX2DcObM4SGjNQWN7TtEmmUJGMcX6QvsjEtxoH/eGNW6+3wma9pB0",
+	"U1/lwaNxe6cPs0FTmYpmhM6BF9y1wcOIg67d24Z+BlsgdQLiVXV629F2Bexf8tF2a9wj6q5BN4WxstQJ",
+	"G+vMNlw4ZUtQBmRlVBJh8wyzA+DyQZgqwcfucKvOBBZPRucAHdYsZ/D4r1E79tWXw9c+yn17S2g2fDEs",
+	"g0MYfFVvvn3r3IwCsmRUO2pa9a2axexOyho9t12OmnuyXPXdfuJB4e15BxaBjWvAdo9eW3ugGU69WOC3",
+	"D4poK/y/cRaH0WEDLBud9ojEsiJr8Z4IZqfm5emDbSn/OK3fMdaW5kBhdR5eKTUy33R+ALd6rfXHoVWn",
+	"4Pq1PdLMh0ZqE6yq69UqPGpOMY5szNgIudSaonTmhwbtPfYHZj/JwaB8Jm6tclo1XpFMl94MhK1pghID",
+	"bnjrTRy275iQ7vqePfHb5u1Ag07O7m374YxRwUSTvQOfkYwC8tmRu+fgqayySteYPtRaVD7aBj/tuZ5P",
+	"ybioTfUlpl2cfG1pFy7/c5eZF02daZYDyGnVsazV9Dibb5Uc5Tv778GSeLJ3OxlqOF3l5fxrz9rQCDxM",
+	"Luu8UdahiaxNcg9xtIdUWql/Xa720M2tx9ec3EHnMe/T9pcmBm3l6sfgBz2Xsx+erEUeyuFslm09Hzox",
+	"M65j9WBptFt5P4Da8YHYv0N5NKB77dz4aZhyyAELGOBQvjQjt/Yo/4/CkQaFSUBwtx8H58PkduVKbSMm",
+	"FqMPwdPOzBBcKh7UhUFdQ/l/J0xHEnWQss+E3BuqmKKJo2r+mknUkEriVgTCR999b+4XtxFUc5GQjgJq",
+	"AVbFa1+dvLCCjM1mOaHgm5zfsGyNlMjUuZFmDGUfORT5OrgB3Ezp2/7Y9LcVkQtC0SsXoI2EWvX+zoPt",
+	"/S8muJ+xKf5lVKPAwHQGMl0gjGYcxCIkRNMyQlOnafWFJCyLfMcspJ4mPX2Qg2uwn5RvKr+EIuy9JVvq",
+	"FhadBtGlHrHPuJjrbblvfZ3bnfTblXpkpJLUlfZ213NcmiYle/Gf+maoB05HNr1B912AzQ3khiJoWPG1",
+	"Hjt9UP/p4RbGgrDoG8clzNc/o9ljgGfUOCsrFyzPxG7AmUxsv7GYN21HAPvsp+Xkqzktl6CThU2LP+M7",
+	"y1DQHNZ4W/dymoJWV20G8ZXvRrU3AF/5xiJ7g/GvC4aIsP27EKGmo5JLrljry7oztnUbFPvbNGycZs9Y",
+	"fT9vaCZsxyb7Tr0RC7opbVcqao8/FrfiOOxvNGeIUbRi/JbQeYIEoSmggrM5x0uh2YTu43UaaNG+xZTa",
+	"5gLfAcoB30KWaA1cg4J7o2SJsEAre1VyQyLqzJLg7pB9nPPGZSufKTriKccsI0DRN8LD86n00q2rXblB",
+	"+zx6YcfeQxTm2r55uqLJ3AseEH/9hLpjIACo6dvcrJ3bDujTB/uvHm/sm9kMdG9FhKW+p8u2YSszdyV0",
+	"M1Mjq5jlOPnpF/Q5dA5FAyEWWCkVdhToLba2Bnkp+iob3ottyhrUd6/hfnjAwjTJ/NqjIb4h6r5Pqsab",
+	"SeiX5v4fpVQk6GaN4GiJSY5wlnEQwxRS/bWtDbD3hgD3IWqq5rsHNsBM09l9G2Bl/ej2IWiYyqjHTh/M",
+	"pQadna8s4saf7IN43faNApuYr/bjD5LtMWp6QtcydJ90eFxyRLMBKoVVpfptdhBFQLOGLhpogubBRr/A",
+	"Uje91a5ZJQcRZysk8FopnqYx8jE6Qzyc5YbrlBF9r6XtMasbqmwKUGOA7ohs9sMtTIPmAxug+ydVZXYm",
+	"FXGAKXjyfxky1mVQAlwxQUQJ3geHiff6jSsSYW/bL5TtfObOuA6Tbc0otmZDQ/DX0Wz1aZq3ca2HFPA0",
+	"Aki+zn6uB5H408a1Di3VX3rQVr7EQ7Dy6pqJz9NtObjlYo9KoJ7F+5KZ00aUnEcG4bv2J7aTyvSh+qPH",
+	"cf+e4h1Rz4BzHCzqc5zkax2aNRgy9wYMP8P9iGmm+bpbF377oEDjnb823xf4nQOy6fA/1cCwC4leS2WL",
+	"fVOc567+WbtTtY8RN9Pkj6u7Dqo0YbUS+2PVh93/5HYf/mQkfPALC68P97/60pzgNxO2fvzw+N8BAAD/",
+	"/w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -39,9 +39,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.archiveOnboardingStmt, err = db.PrepareContext(ctx, archiveOnboarding); err != nil {
 		return nil, fmt.Errorf("error preparing query ArchiveOnboarding: %w", err)
 	}
-	if q.assignmentsStmt, err = db.PrepareContext(ctx, assignments); err != nil {
-		return nil, fmt.Errorf("error preparing query Assignments: %w", err)
-	}
 	if q.bindAgentStmt, err = db.PrepareContext(ctx, bindAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query BindAgent: %w", err)
 	}
@@ -99,6 +96,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteSessionStmt, err = db.PrepareContext(ctx, deleteSession); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteSession: %w", err)
 	}
+	if q.deleteSessionOfUserStmt, err = db.PrepareContext(ctx, deleteSessionOfUser); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteSessionOfUser: %w", err)
+	}
 	if q.deleteSessionsOfUserStmt, err = db.PrepareContext(ctx, deleteSessionsOfUser); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteSessionsOfUser: %w", err)
 	}
@@ -152,6 +152,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.insertRolePermissionStmt, err = db.PrepareContext(ctx, insertRolePermission); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertRolePermission: %w", err)
+	}
+	if q.insertSessionStmt, err = db.PrepareContext(ctx, insertSession); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertSession: %w", err)
 	}
 	if q.insertSettingStmt, err = db.PrepareContext(ctx, insertSetting); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertSetting: %w", err)
@@ -213,9 +216,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.putRevokedKeyStmt, err = db.PrepareContext(ctx, putRevokedKey); err != nil {
 		return nil, fmt.Errorf("error preparing query PutRevokedKey: %w", err)
 	}
-	if q.putSessionStmt, err = db.PrepareContext(ctx, putSession); err != nil {
-		return nil, fmt.Errorf("error preparing query PutSession: %w", err)
-	}
 	if q.putSettingStmt, err = db.PrepareContext(ctx, putSetting); err != nil {
 		return nil, fmt.Errorf("error preparing query PutSetting: %w", err)
 	}
@@ -273,6 +273,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.sessionStmt, err = db.PrepareContext(ctx, session); err != nil {
 		return nil, fmt.Errorf("error preparing query Session: %w", err)
 	}
+	if q.sessionsOfUserStmt, err = db.PrepareContext(ctx, sessionsOfUser); err != nil {
+		return nil, fmt.Errorf("error preparing query SessionsOfUser: %w", err)
+	}
 	if q.setOnboardingAbandonedStmt, err = db.PrepareContext(ctx, setOnboardingAbandoned); err != nil {
 		return nil, fmt.Errorf("error preparing query SetOnboardingAbandoned: %w", err)
 	}
@@ -312,6 +315,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.updateRoleStmt, err = db.PrepareContext(ctx, updateRole); err != nil {
 		return nil, fmt.Errorf("error preparing query UpdateRole: %w", err)
 	}
+	if q.updateSessionStmt, err = db.PrepareContext(ctx, updateSession); err != nil {
+		return nil, fmt.Errorf("error preparing query UpdateSession: %w", err)
+	}
 	if q.updateUserStmt, err = db.PrepareContext(ctx, updateUser); err != nil {
 		return nil, fmt.Errorf("error preparing query UpdateUser: %w", err)
 	}
@@ -323,9 +329,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.userByEmailStmt, err = db.PrepareContext(ctx, userByEmail); err != nil {
 		return nil, fmt.Errorf("error preparing query UserByEmail: %w", err)
-	}
-	if q.usersStmt, err = db.PrepareContext(ctx, users); err != nil {
-		return nil, fmt.Errorf("error preparing query Users: %w", err)
 	}
 	return &q, nil
 }
@@ -355,11 +358,6 @@ func (q *Queries) Close() error {
 	if q.archiveOnboardingStmt != nil {
 		if cerr := q.archiveOnboardingStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing archiveOnboardingStmt: %w", cerr)
-		}
-	}
-	if q.assignmentsStmt != nil {
-		if cerr := q.assignmentsStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing assignmentsStmt: %w", cerr)
 		}
 	}
 	if q.bindAgentStmt != nil {
@@ -457,6 +455,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deleteSessionStmt: %w", cerr)
 		}
 	}
+	if q.deleteSessionOfUserStmt != nil {
+		if cerr := q.deleteSessionOfUserStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteSessionOfUserStmt: %w", cerr)
+		}
+	}
 	if q.deleteSessionsOfUserStmt != nil {
 		if cerr := q.deleteSessionsOfUserStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteSessionsOfUserStmt: %w", cerr)
@@ -545,6 +548,11 @@ func (q *Queries) Close() error {
 	if q.insertRolePermissionStmt != nil {
 		if cerr := q.insertRolePermissionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertRolePermissionStmt: %w", cerr)
+		}
+	}
+	if q.insertSessionStmt != nil {
+		if cerr := q.insertSessionStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertSessionStmt: %w", cerr)
 		}
 	}
 	if q.insertSettingStmt != nil {
@@ -647,11 +655,6 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing putRevokedKeyStmt: %w", cerr)
 		}
 	}
-	if q.putSessionStmt != nil {
-		if cerr := q.putSessionStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing putSessionStmt: %w", cerr)
-		}
-	}
 	if q.putSettingStmt != nil {
 		if cerr := q.putSettingStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing putSettingStmt: %w", cerr)
@@ -747,6 +750,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing sessionStmt: %w", cerr)
 		}
 	}
+	if q.sessionsOfUserStmt != nil {
+		if cerr := q.sessionsOfUserStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing sessionsOfUserStmt: %w", cerr)
+		}
+	}
 	if q.setOnboardingAbandonedStmt != nil {
 		if cerr := q.setOnboardingAbandonedStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing setOnboardingAbandonedStmt: %w", cerr)
@@ -812,6 +820,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing updateRoleStmt: %w", cerr)
 		}
 	}
+	if q.updateSessionStmt != nil {
+		if cerr := q.updateSessionStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing updateSessionStmt: %w", cerr)
+		}
+	}
 	if q.updateUserStmt != nil {
 		if cerr := q.updateUserStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing updateUserStmt: %w", cerr)
@@ -830,11 +843,6 @@ func (q *Queries) Close() error {
 	if q.userByEmailStmt != nil {
 		if cerr := q.userByEmailStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing userByEmailStmt: %w", cerr)
-		}
-	}
-	if q.usersStmt != nil {
-		if cerr := q.usersStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing usersStmt: %w", cerr)
 		}
 	}
 	return err
@@ -881,7 +889,6 @@ type Queries struct {
 	agentKeyStmt                  *sql.Stmt
 	allRolePermissionsStmt        *sql.Stmt
 	archiveOnboardingStmt         *sql.Stmt
-	assignmentsStmt               *sql.Stmt
 	bindAgentStmt                 *sql.Stmt
 	clearObjectUnseenStmt         *sql.Stmt
 	clientStmt                    *sql.Stmt
@@ -901,6 +908,7 @@ type Queries struct {
 	deleteRoleStmt                *sql.Stmt
 	deleteRolePermissionsStmt     *sql.Stmt
 	deleteSessionStmt             *sql.Stmt
+	deleteSessionOfUserStmt       *sql.Stmt
 	deleteSessionsOfUserStmt      *sql.Stmt
 	deleteSignInAttemptsStmt      *sql.Stmt
 	deleteSignInAttemptsAtStmt    *sql.Stmt
@@ -919,6 +927,7 @@ type Queries struct {
 	insertOnboardingStmt          *sql.Stmt
 	insertRoleStmt                *sql.Stmt
 	insertRolePermissionStmt      *sql.Stmt
+	insertSessionStmt             *sql.Stmt
 	insertSettingStmt             *sql.Stmt
 	insertSignInAttemptStmt       *sql.Stmt
 	insertUserStmt                *sql.Stmt
@@ -939,7 +948,6 @@ type Queries struct {
 	putObjectStmt                 *sql.Stmt
 	putOnboardingStatusStmt       *sql.Stmt
 	putRevokedKeyStmt             *sql.Stmt
-	putSessionStmt                *sql.Stmt
 	putSettingStmt                *sql.Stmt
 	recordPresenceStmt            *sql.Stmt
 	recordPublishedSlugStmt       *sql.Stmt
@@ -959,6 +967,7 @@ type Queries struct {
 	rolePermissionsStmt           *sql.Stmt
 	rolesStmt                     *sql.Stmt
 	sessionStmt                   *sql.Stmt
+	sessionsOfUserStmt            *sql.Stmt
 	setOnboardingAbandonedStmt    *sql.Stmt
 	settingStmt                   *sql.Stmt
 	stampInventoryDoneStmt        *sql.Stmt
@@ -972,11 +981,11 @@ type Queries struct {
 	updateClusterStmt             *sql.Stmt
 	updateEnvironmentStmt         *sql.Stmt
 	updateRoleStmt                *sql.Stmt
+	updateSessionStmt             *sql.Stmt
 	updateUserStmt                *sql.Stmt
 	useInstallTokenStmt           *sql.Stmt
 	userStmt                      *sql.Stmt
 	userByEmailStmt               *sql.Stmt
-	usersStmt                     *sql.Stmt
 }
 
 func (q *Queries) WithTx(tx *sql.Tx) *Queries {
@@ -988,7 +997,6 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		agentKeyStmt:                  q.agentKeyStmt,
 		allRolePermissionsStmt:        q.allRolePermissionsStmt,
 		archiveOnboardingStmt:         q.archiveOnboardingStmt,
-		assignmentsStmt:               q.assignmentsStmt,
 		bindAgentStmt:                 q.bindAgentStmt,
 		clearObjectUnseenStmt:         q.clearObjectUnseenStmt,
 		clientStmt:                    q.clientStmt,
@@ -1008,6 +1016,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		deleteRoleStmt:                q.deleteRoleStmt,
 		deleteRolePermissionsStmt:     q.deleteRolePermissionsStmt,
 		deleteSessionStmt:             q.deleteSessionStmt,
+		deleteSessionOfUserStmt:       q.deleteSessionOfUserStmt,
 		deleteSessionsOfUserStmt:      q.deleteSessionsOfUserStmt,
 		deleteSignInAttemptsStmt:      q.deleteSignInAttemptsStmt,
 		deleteSignInAttemptsAtStmt:    q.deleteSignInAttemptsAtStmt,
@@ -1026,6 +1035,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertOnboardingStmt:          q.insertOnboardingStmt,
 		insertRoleStmt:                q.insertRoleStmt,
 		insertRolePermissionStmt:      q.insertRolePermissionStmt,
+		insertSessionStmt:             q.insertSessionStmt,
 		insertSettingStmt:             q.insertSettingStmt,
 		insertSignInAttemptStmt:       q.insertSignInAttemptStmt,
 		insertUserStmt:                q.insertUserStmt,
@@ -1046,7 +1056,6 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		putObjectStmt:                 q.putObjectStmt,
 		putOnboardingStatusStmt:       q.putOnboardingStatusStmt,
 		putRevokedKeyStmt:             q.putRevokedKeyStmt,
-		putSessionStmt:                q.putSessionStmt,
 		putSettingStmt:                q.putSettingStmt,
 		recordPresenceStmt:            q.recordPresenceStmt,
 		recordPublishedSlugStmt:       q.recordPublishedSlugStmt,
@@ -1066,6 +1075,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		rolePermissionsStmt:           q.rolePermissionsStmt,
 		rolesStmt:                     q.rolesStmt,
 		sessionStmt:                   q.sessionStmt,
+		sessionsOfUserStmt:            q.sessionsOfUserStmt,
 		setOnboardingAbandonedStmt:    q.setOnboardingAbandonedStmt,
 		settingStmt:                   q.settingStmt,
 		stampInventoryDoneStmt:        q.stampInventoryDoneStmt,
@@ -1079,10 +1089,10 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		updateClusterStmt:             q.updateClusterStmt,
 		updateEnvironmentStmt:         q.updateEnvironmentStmt,
 		updateRoleStmt:                q.updateRoleStmt,
+		updateSessionStmt:             q.updateSessionStmt,
 		updateUserStmt:                q.updateUserStmt,
 		useInstallTokenStmt:           q.useInstallTokenStmt,
 		userStmt:                      q.userStmt,
 		userByEmailStmt:               q.userByEmailStmt,
-		usersStmt:                     q.usersStmt,
 	}
 }
