@@ -90,7 +90,7 @@ func (s *console) handler() (http.Handler, error) {
 		return nil, fmt.Errorf("assemble the API: %w", err)
 	}
 	pages, err := web.New(web.Config{
-		Sessions: s.sessions, Access: pageAccess{s.access, s.tenancy}, Tenancy: s.tenancy, Onboarding: s.onboarding, Inventory: s.inventory, Fleet: s.fleet,
+		Sessions: s.sessions, Access: pageAccess{s.access, s.tenancy}, Tenancy: s.tenancy, People: s.tenancy, Onboarding: s.onboarding, Inventory: s.inventory, Fleet: s.fleet,
 		Clock: s.clock, Logger: s.log, Version: version.String(), PublicURL: s.publicURL, SyncInterval: s.cfg.SyncInterval,
 	})
 	if err != nil {

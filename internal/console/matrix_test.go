@@ -30,7 +30,7 @@ import (
 // examples answers, for each pattern of the table of pages, an address that names rows of acme's prod, and the form
 // that goes there. A page that is added to the table is added here.
 func (w *world) examples() map[string]example {
-	attempt, cluster, agent := "/clusters/add/"+w.attempt, "/clusters/cl1", "/agents/ag1/revoke"
+	attempt, cluster, agent, person := "/clusters/add/"+w.attempt, "/clusters/cl1", "/agents/ag1/revoke", "/users/"+w.someone
 	return map[string]example{
 		"GET /static/{hash}/{path...}":        {path: "/static/0/base.css"},
 		"GET /favicon.ico":                    {path: "/favicon.ico"},
@@ -64,6 +64,18 @@ func (w *world) examples() map[string]example {
 		"GET /agents":                         {path: "/agents"},
 		"GET /agents/{id}/{act}":              {path: agent},
 		"POST /agents/{id}/{act}":             {path: agent},
+
+		"GET /users":                                 {path: "/users"},
+		"GET /users/invite":                          {path: "/users/invite"},
+		"POST /users/invite":                         {path: "/users/invite", form: url.Values{"email": {"invited@example.com"}, "name": {"Invited"}}},
+		"GET /users/{id}":                            {path: person},
+		"POST /users/{id}/name":                      {path: person + "/name", form: url.Values{"name": {"Renamed"}}},
+		"POST /users/{id}/roles":                     {path: person + "/roles", form: url.Values{"role": {w.reads.ID}}},
+		"POST /users/{id}/roles/{assignment}/remove": {path: person + "/roles/" + w.assigned + "/remove"},
+		"GET /users/{id}/tokens/{token}/revoke":      {path: person + "/tokens/" + w.token + "/revoke"},
+		"POST /users/{id}/tokens/{token}/revoke":     {path: person + "/tokens/" + w.token + "/revoke"},
+		"GET /users/{id}/{act}":                      {path: person + "/deactivate"},
+		"POST /users/{id}/{act}":                     {path: person + "/deactivate"},
 	}
 }
 
@@ -78,15 +90,17 @@ func foreign() []string { return []string{"Quagga", "quagga-node", "okapi", "Her
 // world is the whole handler of console on a real SQLite store: the clients acme (environments prod and test) and
 // zeta, and in acme's prod a cluster with a node, an agent and an attempt.
 type world struct {
-	t             *testing.T
-	clock         *clocktest.Manual
-	console       *console
-	handler       http.Handler
-	admin         access.Principal
-	acme, zeta    tenancy.Client
-	prod, test    tenancy.Environment
-	attempt       string
-	reads, writes tenancy.Role
+	t          *testing.T
+	clock      *clocktest.Manual
+	console    *console
+	handler    http.Handler
+	admin      access.Principal
+	acme, zeta tenancy.Client
+	prod, test tenancy.Environment
+	attempt    string
+	// someone holds assigned, and an API token.
+	someone, assigned, token string
+	reads, writes            tenancy.Role
 }
 
 const worldPassword = "correct horse battery"
@@ -159,6 +173,15 @@ func (w *world) fill(ctx context.Context) {
 	recorded, err := w.console.onboarding.Record(ctx, w.admin, w.acme.ID, w.prod.ID, "okapi")
 	must(t, err)
 	w.attempt = recorded.Attempt.ID
+	someone, err := people.CreateUser(ctx, w.admin, "someone@example.com", "Someone", worldPassword)
+	must(t, err)
+	assigned, err := people.Assign(ctx, w.admin, someone.ID, w.reads.ID, access.Scope{ClientID: w.acme.ID})
+	must(t, err)
+	holder, err := w.console.access.Principal(ctx, someone.ID)
+	must(t, err)
+	token, _, err := w.console.access.MintAPIToken(ctx, holder, "pipeline", 0)
+	must(t, err)
+	w.someone, w.assigned, w.token = someone.ID, assigned.ID, token.ID
 
 	now := w.clock.Now()
 	must(t, w.console.db.Enrollment().InTx(ctx, func(tx enrollment.Tx) error {

@@ -22,8 +22,11 @@ func example(pattern string) (method, path string) {
 		id = "ob_waiting"
 	case strings.HasPrefix(path, "/agents/"):
 		id = "ag_c"
+	case strings.HasPrefix(path, "/users/"):
+		id = fake.Reader
+		path = strings.Replace(path, "{act}", "deactivate", 1)
 	}
-	return method, strings.NewReplacer("{id}", id, "{act}", "revoke", "{section}", "pods", "{hash}", "0", "{path...}", "base.css", "{$}", "").Replace(path)
+	return method, strings.NewReplacer("{id}", id, "{assignment}", "as_jonas", "{token}", "at_ci", "{session}", "se_phone", "{act}", "revoke", "{section}", "pods", "{hash}", "0", "{path...}", "base.css", "{$}", "").Replace(path)
 }
 
 // table is the table of pages.
@@ -192,6 +195,8 @@ func pagesToWalk() []string {
 		"/clusters/ck_ostra_web/namespaces/object?kind=Namespace&name=shop", "/hosts", "/hosts?type=host", "/profile",
 		"/agents", "/agents?slug=ostra-web&type=collector", "/agents?slug=zzz", "/agents?did=revoke", "/agents/ag_c/release", "/agents/ag_c/revoke", "/agents/ag_c/delete",
 		"/clusters/ck_ostra_web/record/remove",
+		"/users", "/users?q=zzz", "/users?page=2", "/users/invite", "/users/us_admin", "/users/us_reader", "/users/us_nobody", "/users/us_left",
+		"/users/us_reader/deactivate", "/users/us_left/activate", "/users/us_reader/password", "/users/us_reader/tokens/at_jonas/revoke",
 	}
 }
 

@@ -35,6 +35,7 @@ type World struct {
 	Clusters     []inventory.Cluster
 	Objects      map[string][]inventory.Object // by cluster id
 	Agents       []fleet.Agent
+	Team         Team
 	// Broken, where set, is what every read answers.
 	Broken error
 	// Now is the time at which new things are made.
