@@ -37,6 +37,8 @@ type Sessions interface {
 	SignOut(ctx context.Context) error
 	// UserID is "" where nobody is signed in.
 	UserID(ctx context.Context) string
+	// Alive tells whether the session that the request came with still is, for requests that last.
+	Alive(ctx context.Context) (bool, error)
 }
 
 // Access answers who somebody is. Refusals are problems: sign_in_refused, too_many_attempts.

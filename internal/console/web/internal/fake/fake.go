@@ -78,6 +78,9 @@ func (Sessions) UserID(ctx context.Context) string {
 	return ""
 }
 
+// Alive implements web.Sessions.
+func (s Sessions) Alive(ctx context.Context) (bool, error) { return s.UserID(ctx) != "", nil }
+
 // Access implements web.Access.
 type Access struct{ *World }
 
