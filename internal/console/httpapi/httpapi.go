@@ -68,6 +68,7 @@ type Tenancy interface {
 	Environments(ctx context.Context, p access.Principal, clientID string) ([]tenancy.Environment, error)
 	// CreateEnvironment adds an environment.
 	CreateEnvironment(ctx context.Context, p access.Principal, clientID, name string) (tenancy.Environment, error)
+	// RenameEnvironment renames an environment.
 	RenameEnvironment(ctx context.Context, p access.Principal, environmentID, name string) (tenancy.Environment, error)
 	// Users reads a page of users with their roles, and counts all that match.
 	Users(ctx context.Context, p access.Principal, q tenancy.UserQuery) ([]tenancy.Member, int, error)

@@ -249,6 +249,9 @@ func (s *server) renameUser(v *visit) error {
 }
 
 func (s *server) assignRole(v *visit) error {
+	if v.form("role") == "" {
+		return s.showUser(v, http.StatusUnprocessableEntity, "Role not assigned", &fault{Field: "role", Message: "No role is chosen.", Cure: "Choose one."})
+	}
 	_, err := s.People.Assign(v.ctx(), v.who, v.r.PathValue("id"), v.form("role"), placeOf(v))
 	return s.changed(v, "assign", "Role not assigned", err)
 }

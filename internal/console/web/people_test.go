@@ -58,6 +58,7 @@ func TestAPerson(t *testing.T) {
 
 	wantText(t, s.post(path+"/name", url.Values{"name": {""}}, http.StatusBadRequest).byID(t, "name-error"), "0 characters")
 	wantText(t, back(s.post(path+"/name", url.Values{"name": {"Jonas L."}}, http.StatusSeeOther)).page, "Jonas L.", "The name was changed")
+	wantText(t, s.post(path+"/roles", nil, http.StatusUnprocessableEntity).byID(t, "role-error"), "No role is chosen")
 	exceeds := url.Values{"role": {"rl_admin"}, "place": {"cl_kivu"}}
 	wantText(t, s.post(path+"/roles", exceeds, http.StatusForbidden).page, "Role not assigned", "which you do not hold there yourself", "Ask somebody who holds it")
 	wantText(t, back(s.post(path+"/roles", url.Values{"role": {"rl_viewer"}, "place": {""}}, http.StatusSeeOther)).byID(t, "roles"), "the whole console")
