@@ -854,6 +854,32 @@ type Settings struct {
 	Versions   []PartVersion `json:"versions"`
 }
 
+// SignedIn defines model for SignedIn.
+type SignedIn struct {
+	CreatedAt time.Time `json:"createdAt"`
+
+	// Current Whether this request came with it.
+	Current bool `json:"current"`
+
+	// ExpiresAt Without a further request.
+	ExpiresAt time.Time `json:"expiresAt"`
+	ID        string    `json:"id"`
+
+	// RemoteAddr Where the last request that was noted came from.
+	RemoteAddr string `json:"remoteAddr"`
+
+	// SeenAt At most some minutes behind.
+	SeenAt time.Time `json:"seenAt"`
+
+	// UserAgent What the browser calls itself; up to 300 bytes.
+	UserAgent string `json:"userAgent"`
+}
+
+// SignedInList defines model for SignedInList.
+type SignedInList struct {
+	Items []SignedIn `json:"items"`
+}
+
 // StatusSummary defines model for StatusSummary.
 type StatusSummary struct {
 	Blocked int     `json:"blocked"`
@@ -897,6 +923,9 @@ type UserInput struct {
 // UserList defines model for UserList.
 type UserList struct {
 	Items []User `json:"items"`
+
+	// Total How many match in all.
+	Total int `json:"total"`
 }
 
 // UserPatch defines model for UserPatch.
@@ -905,6 +934,9 @@ type UserPatch struct {
 	Name     *string `json:"name,omitempty"`
 	Password *string `json:"password,omitempty"`
 }
+
+// ActiveParam defines model for activeParam.
+type ActiveParam = bool
 
 // AgentIDParam defines model for agentIDParam.
 type AgentIDParam = string
@@ -984,6 +1016,9 @@ type RoleIDParam = string
 // SectionParam defines model for sectionParam.
 type SectionParam = Section
 
+// SessionIDParam defines model for sessionIDParam.
+type SessionIDParam = string
+
 // SortParam defines model for sortParam.
 type SortParam = string
 
@@ -1001,6 +1036,9 @@ type UnfinishedParam = bool
 
 // UserIDParam defines model for userIDParam.
 type UserIDParam = string
+
+// UserTextParam defines model for userTextParam.
+type UserTextParam = string
 
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
@@ -1133,6 +1171,17 @@ type ListAgentsParams struct {
 	ClusterSlug *ClusterSlugParam `form:"clusterSlug,omitempty" json:"clusterSlug,omitempty"`
 	Limit       *LimitParam       `form:"limit,omitempty" json:"limit,omitempty"`
 	Offset      *OffsetParam      `form:"offset,omitempty" json:"offset,omitempty"`
+}
+
+// ListUsersParams defines parameters for ListUsers.
+type ListUsersParams struct {
+	// Q Part of the e-mail address or the name.
+	Q *UserTextParam `form:"q,omitempty" json:"q,omitempty"`
+
+	// Active Only active users, or only deactivated ones.
+	Active *ActiveParam `form:"active,omitempty" json:"active,omitempty"`
+	Limit  *LimitParam  `form:"limit,omitempty" json:"limit,omitempty"`
+	Offset *OffsetParam `form:"offset,omitempty" json:"offset,omitempty"`
 }
 
 // CreateAPITokenJSONRequestBody defines body for CreateAPIToken for application/json ContentType.
@@ -1314,12 +1363,18 @@ type ServerInterface interface {
 	// ChangePassword Change the caller's password
 	// (PUT /api/v1/session/password)
 	ChangePassword(w http.ResponseWriter, r *http.Request)
+	// ListSessions List the browsers in which the caller is signed in, the one seen last first
+	// (GET /api/v1/sessions)
+	ListSessions(w http.ResponseWriter, r *http.Request)
+	// EndSession Sign the caller out in one browser
+	// (DELETE /api/v1/sessions/{sessionID})
+	EndSession(w http.ResponseWriter, r *http.Request, sessionID SessionIDParam)
 	// GetSettings Measure what Console stands on, and show the configuration in effect
 	// (GET /api/v1/settings)
 	GetSettings(w http.ResponseWriter, r *http.Request)
-	// ListUsers List users
+	// ListUsers List users with their roles, by e-mail address
 	// (GET /api/v1/users)
-	ListUsers(w http.ResponseWriter, r *http.Request)
+	ListUsers(w http.ResponseWriter, r *http.Request, params ListUsersParams)
 	// CreateUser Add a user
 	// (POST /api/v1/users)
 	CreateUser(w http.ResponseWriter, r *http.Request)
@@ -2904,6 +2959,46 @@ func (siw *ServerInterfaceWrapper) ChangePassword(w http.ResponseWriter, r *http
 	handler.ServeHTTP(w, r)
 }
 
+// ListSessions operation middleware
+func (siw *ServerInterfaceWrapper) ListSessions(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListSessions(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// EndSession operation middleware
+func (siw *ServerInterfaceWrapper) EndSession(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "sessionID" -------------
+	var sessionID SessionIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "sessionID", r.PathValue("sessionID"), &sessionID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "sessionID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.EndSession(w, r, sessionID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // GetSettings operation middleware
 func (siw *ServerInterfaceWrapper) GetSettings(w http.ResponseWriter, r *http.Request) {
 
@@ -2921,8 +3016,66 @@ func (siw *ServerInterfaceWrapper) GetSettings(w http.ResponseWriter, r *http.Re
 // ListUsers operation middleware
 func (siw *ServerInterfaceWrapper) ListUsers(w http.ResponseWriter, r *http.Request) {
 
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListUsersParams
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", r.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "q"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "q", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "active" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "active", r.URL.Query(), &params.Active, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "active"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "active", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "offset" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "offset", r.URL.Query(), &params.Offset, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "offset"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "offset", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.ListUsers(w, r)
+		siw.Handler.ListUsers(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3248,6 +3401,8 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/api-tokens", wrapper.ListAPITokens)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/api-tokens", wrapper.CreateAPIToken)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/api-tokens/{apiTokenID}", wrapper.RevokeAPIToken)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/sessions", wrapper.ListSessions)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/sessions/{sessionID}", wrapper.EndSession)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/session/password", wrapper.ChangePassword)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clients", wrapper.ListClients)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/clients", wrapper.CreateClient)
@@ -4937,6 +5092,77 @@ func (response ChangePassworddefaultApplicationProblemPlusJSONResponse) VisitCha
 	return err
 }
 
+type ListSessionsRequestObject struct {
+}
+
+type ListSessionsResponseObject interface {
+	VisitListSessionsResponse(w http.ResponseWriter) error
+}
+
+type ListSessions200JSONResponse SignedInList
+
+func (response ListSessions200JSONResponse) VisitListSessionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListSessionsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListSessionsdefaultApplicationProblemPlusJSONResponse) VisitListSessionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EndSessionRequestObject struct {
+	SessionID SessionIDParam `json:"sessionID"`
+}
+
+type EndSessionResponseObject interface {
+	VisitEndSessionResponse(w http.ResponseWriter) error
+}
+
+type EndSession204Response struct {
+}
+
+func (response EndSession204Response) VisitEndSessionResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type EndSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EndSessiondefaultApplicationProblemPlusJSONResponse) VisitEndSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetSettingsRequestObject struct {
 }
 
@@ -4976,6 +5202,7 @@ func (response GetSettingsdefaultApplicationProblemPlusJSONResponse) VisitGetSet
 }
 
 type ListUsersRequestObject struct {
+	Params ListUsersParams
 }
 
 type ListUsersResponseObject interface {
@@ -5406,10 +5633,16 @@ type StrictServerInterface interface {
 	// ChangePassword Change the caller's password
 	// (PUT /api/v1/session/password)
 	ChangePassword(ctx context.Context, request ChangePasswordRequestObject) (ChangePasswordResponseObject, error)
+	// ListSessions List the browsers in which the caller is signed in, the one seen last first
+	// (GET /api/v1/sessions)
+	ListSessions(ctx context.Context, request ListSessionsRequestObject) (ListSessionsResponseObject, error)
+	// EndSession Sign the caller out in one browser
+	// (DELETE /api/v1/sessions/{sessionID})
+	EndSession(ctx context.Context, request EndSessionRequestObject) (EndSessionResponseObject, error)
 	// GetSettings Measure what Console stands on, and show the configuration in effect
 	// (GET /api/v1/settings)
 	GetSettings(ctx context.Context, request GetSettingsRequestObject) (GetSettingsResponseObject, error)
-	// ListUsers List users
+	// ListUsers List users with their roles, by e-mail address
 	// (GET /api/v1/users)
 	ListUsers(ctx context.Context, request ListUsersRequestObject) (ListUsersResponseObject, error)
 	// CreateUser Add a user
@@ -6646,6 +6879,56 @@ func (sh *strictHandler) ChangePassword(w http.ResponseWriter, r *http.Request) 
 	}
 }
 
+// ListSessions operation middleware
+func (sh *strictHandler) ListSessions(w http.ResponseWriter, r *http.Request) {
+	var request ListSessionsRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListSessions(ctx, request.(ListSessionsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListSessions")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListSessionsResponseObject); ok {
+		if err := validResponse.VisitListSessionsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// EndSession operation middleware
+func (sh *strictHandler) EndSession(w http.ResponseWriter, r *http.Request, sessionID SessionIDParam) {
+	var request EndSessionRequestObject
+
+	request.SessionID = sessionID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.EndSession(ctx, request.(EndSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EndSession")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(EndSessionResponseObject); ok {
+		if err := validResponse.VisitEndSessionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // GetSettings operation middleware
 func (sh *strictHandler) GetSettings(w http.ResponseWriter, r *http.Request) {
 	var request GetSettingsRequestObject
@@ -6671,8 +6954,10 @@ func (sh *strictHandler) GetSettings(w http.ResponseWriter, r *http.Request) {
 }
 
 // ListUsers operation middleware
-func (sh *strictHandler) ListUsers(w http.ResponseWriter, r *http.Request) {
+func (sh *strictHandler) ListUsers(w http.ResponseWriter, r *http.Request, params ListUsersParams) {
 	var request ListUsersRequestObject
+
+	request.Params = params
 
 	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
 		return sh.ssi.ListUsers(ctx, request.(ListUsersRequestObject))
@@ -6902,147 +7187,153 @@ func (sh *strictHandler) UnassignRole(w http.ResponseWriter, r *http.Request, us
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H35ctw2mviroPo3VZmDOuzY+U3kP6YUxclqJoldkr3Z2pTXBZFfd2PEBhgAVKtXpap9mn2wfZItnATZ",
-	"4NVqtp2d2dqpWE2QAL77woeHWcpWBaNApZidPcwKzPEKJHD9F14AlZffvlU/qr8JnZ3NCiyXs2RG8Qpm",
-	"Z27ILJlx+LUkHLLZmeQlJDORLmGF1WsrfP8D0IVczs6+epHMVoS6P58l6nMSuPrwf/yCj/7z9Ojrj0cf",
-	"/vS7WTKTm0LNICQndDF7fEzMZO82BfgVZSBSTgpJmPrCG5pvkB4kEJsjuSQCqa8czxKz9l9L4Jtq8XqG",
-	"cKW/4zCfnc3+30kFlRPzVJycu8nNUgryjt0C7YGOH3UgAAlBFnTVj7Vg3IFWVmZEnqcKUV3I0yjDelgb",
-	"0szTWccqG+v6+OGP3WtivJOe0oCaGIUE3WwQyRIERytMcoSzjIMQiHFDel8IpFbasXzG21b//OWL1oV+",
-	"x9mqa52cre06gSJMM5RjCbxtGXPOVrVVzBlfYTk7m2VYwpEkK2iH2RUIVvIUAiKLLGi9xBKtsUAZo4Ak",
-	"UytTUKQLD06Sta2P+ym6MN2zvj5REVkhoYthsoMHc+yNGN+xIRi+gTnjoBHdKtnYLshNc9IrOtyYw4gN",
-	"M9swsicCmeFtQDFPRyDLLO2PbUsrhQTeBy076FDg0tNd5+VihIq0b7WDzX+0FXZfRldTctEqW98tAVG4",
-	"l1ZkoQIvwFJ260L091pl5+lpbBFA7whnA3RibeBh0BVMOZjEg3fa4BQM2Rex3xKa1YHXmFMNGEcdOVkR",
-	"2flNPaL20QzmuMzl7OyZQvYK35NVuZqdvdR/EWr+euZnI1TCArieTn1TFDiFzin9qHYNHd0MZVnPh1k2",
-	"9ptsPhfQDSEzJA6iEEDPTs3/BVA6jUKJ0RuGeUbooptZwnGH4ZVfWzjkLeZehnTZXb+OlBuc5dANAzPi",
-	"MLsXUDedI8uxQzrX0+XfXNv39XSMt0mkc5SyvFzRVwijHLAiAbTcFMrolCWnQiOC8Qw4wpyVtNXCU3O0",
-	"4eTL5zXwHP1FAahNNgmJZTfz6RFtcz2L41/2e3fykK6dnuy6ttWY/6RGCUSoURZ6460I2IJKF3lcUiFx",
-	"nr/zy9CrKumcUCKWkHXaG1LCqpCKNrBEmCvNT+QSOCo4u4MMUeU83WCq7HD7F0+X5A5aqaeaOC795jgX",
-	"4OF4w1gO2NB2KfqMNjPiEGhVcgZEwagAHXB5y9lNDnpdKaNSKfCzhxkuipykWEH0pDAj/vR3ocD7MBB5",
-	"7rt6xiY/20++0pybsgyQoZybHBL9WwZSObpaN+of7nBegvYx9SulMtk0J5rp1GrO315qUtHrzzKiZsP5",
-	"W84K4JKo3VoMFcFPD7OUA5aQncuhXksyg/uCcBBjXiGZGrv1c46FfC/GzW5IJvKxgsOc3Ecfcbhjt2Om",
-	"eQxJ8Re1fDuxnyYJIPfBv89u/g6pVFM6dFzSopQjcWIBfEm/xRsRUQg3AqhEK8BUIMoQGJHvbY8vv/qq",
-	"2zirgNiUynW26gaK/kbX1n8gYuzOiYRV/R+dAUJH8o9+FZhzvNnGn/5a11p/VMDJRq7WBRtHrdO9UMfp",
-	"9ZKtKWI01cqjG/DmE1VENL6xNIVCXmZAJZGbkRsrDb9iUTmKYql8IiKPZ2e0zPMk6lyu0ZzQBfCCE+0J",
-	"NU3uMeSl1hDd2MIJ6RFCzoVQYsLBettXsFKa0ciI+uYupXfZdfCKm6E6HvTKxLSIREV5kyv9KJQ0zzgr",
-	"CshQSSXJ1VOgnOW5QJjCWqF4mLALIwHRtXPQGMb56/FCuXr5UohypA7Q29ntnW820b3UwwGxEXNClfUr",
-	"4rENAfn8KF1CemusHoUSJiRkSKmZBK2XwAFhJAhd5GBCMgpVWNxChubMhGOGyJ3vzDq2xU4yWwLm8gaw",
-	"3IN27NJ0AmgKY+Zw1Jk5WmoaJSIvF4hpG1EuMUVECqRkUkmVZ7FeknQZUnn2ykKZ3gGVjG9MWNeQ/XFs",
-	"BRxywCOVPYeCcQnZ9YamfVi5CsfuovSNCxqFuChFATSD7L3i5zj9GYLSqnmOOVqZiDGmSP2/fpYxEK8U",
-	"EBcgteauONAKChdhHrZcv6qfl5vtNf1smSAjmaJ9hVGNI8UNyL8aRZVyHnLlcVSwCIwH88vg3F0yuwMu",
-	"iLGeB9hZQby7GSG06UNriQUyqJojWHyr9pjeMNE6KiIeJJM4j0E1arC48a0beWcxAVRZer/MUgUPm+66",
-	"/bM4oiyDoxWjxPy0ZCI0Vit8n/vs5D4Va79AbxF8Ns7T9uinuFyM0VIVMXLvRWFZJWd3sNZDGEQN9Tnj",
-	"2o5aL1mu/D0qWA7HcQ3ZgNiQ7/kMzHA4NkBlx0VBU2ZEvr4bTxk2aRzDoU7ItuBXP/sboVlI1qUARb5a",
-	"iM6SmdgICasoIevXf2rTm3iMcdRF2cY/b4dI5JUtyO7OHbBiEs6zjLc89nncrsetQKqlWaO6EKhU1sdA",
-	"FsQKZRVak6CcwH2olfDe4gVMK6gr8o5Iawr3Mq7rTWIMsbm1/gVieQb8FcKGRRnVHKpVrXKf+p26dhf1",
-	"YonzHOhoSKThe08P4jTWW309/FZ0/SYJPHlYapwV3RHh6QjsJLP7owU7smHLd0AxlXZ/fqe76JBJ4zFm",
-	"WZMbPRUcdozFXBhnd6yiWbRLUP2sVdL1RAVI57vO0hJxGzlldJ6TVPYG+W2A5sKN1++WtjgQ5/mb+ezs",
-	"lx7Am/GPH5pBmTfzSgpVfpq0EktIxiEzVoQXXN4N4ToozSgca4Vn/LpIaMR+loDNNazVm5RJpGPoxr/w",
-	"/Euo/OrFLBaQtBOM4Xf7yhVgG5lvuj+bavcmXbnS/g9l8syI6wRBwdLlR7wEnCElz9XGPwbVGXuKe/Rp",
-	"+mBEK8XNCRdS+baxCNV5iD3lvHtsNxA93LncZyTjltBsuCBRdoJNeG3rZIXOCgpPTRlgLvPNtYZPBKhx",
-	"OBKK1HtnFa8gDkKZ5XnO1iJB1jzXtTbVBzgUOU5BICITlBMhBVqyPEMYrci9LDm4nLomWLlmx8hidb0k",
-	"ueIpqlgyoEqfY0tmyuFVsGgJF7E7kkHcXBRtoUUbA66D5P3lt2HqXxduoNvyBo6MUR7lmZ3d/0AGb8cC",
-	"mjxjt+K1eKm/ZiivJq8radahhA6gLY2ymzRIcFFpkhHZpztXmx7PG2mktz1nWdujgmUtTwTwO9L6yTXj",
-	"tznD8ZebJpCevrbM8AN2EcGMidttFHo+Ordb/m6U4Bwdgf/7OqIHfjp/d42Uu4z++vO7V+pfOQiB1kQu",
-	"WSkN397CBgnQ6QssEYU74CiHuXmqLabemGBj0nJ1A9yXFQJfEaEYHrlXjmdJH+bUboI5AoD0uRevtUa+",
-	"gl9LGM2yOAyiDQ5nprjANyS3abXuRGvNCQus+5fPnvdY9z7589O2bxCroNpKFtWR9HpVyI0OHS2ZkLYg",
-	"9bieo4uUDUZTxZFcXliBcX7076YI48Pvq38ffzz68Mfg0R/+8rvWNEX6N9h0xNi/EIbEFSWrHQRzv1cz",
-	"PD/6/x8eXr58jE4gyIJipW63J/gGC/jqBfo9x2v0/uqHP3hNpznGvYfYHRgFX3CmRsC9PFP/vicrfGTs",
-	"w6NnCfKYT5AnswQFONLlHAq6CQKcLpEOx6ObDcKIwjonFBroefb8z700E+jazoqZbkVc8YVXp1V8PSD/",
-	"EF9JLSRQgbmLZ00hzh4dviGJ3gHJ1F7lXY3cm31P2x9IcXEeqcN8/aOj0ItzdANLYsuDtBKwh2RA2Lwn",
-	"0T6fdsxMDi81zl0Sn/D91Q8i5u3ZQkM2RwWHOXCwFQve5mkLfHrrhoMoVzFz+x0vwS5W7ULgFSDFec7l",
-	"cqcwFNvoBBpR/7P+M7rB6W3MNo5RdmBcRtNM26aliwzVCvPdTmqUE4AvTvlVpfg+axg+RbgsgGB/5Ky+",
-	"9z3FyL76ck8hsmBpk1v+IQnsHix7rVw6G4UfIzxlLFJSJYdXgEXJG2GbTjrK8Q3kLZkEk5CPVDthojWd",
-	"tziNLmTSz6+ebmfKAo9XV0T2E6pZnRseA+R3BPLsNedsbOCxSgJtWzFMmYB8e+N/vX7zE7JPEePIn/71",
-	"lfTd23Ef9imo+I5MecoulDEwObaE9HasjaGPJ21HuZ+/iIxcgRB4ER/cM4mQWJYiTB+yW+UFYk7ViGQ2",
-	"xyQ3Rcy3pBEGaM11qO36T1fL64C+OKhHUrds+kz6sI5qbMHTCt9fmldenEYyZoOchU9htfo9x3D2vfVr",
-	"d8pvdwFOffjcnvJIZhDI7GGqwr0QsaPa9Ld2xtsCLa2ZW3uoY8h+qtAskfng1JpZlnspqc5CuDUF4GlD",
-	"0bmH+Ri7ia1WmMbsTYZ4SRGhCCOxhDyPGsNsPo8J8nNbr6/lts8D+2rZFd4g/WZLKMXklXvKfNWoNlBc",
-	"O2w5IVdgIbRUW2MijaC7yVl6a39rCL9Y7cT3HFMJ2VsfvzlsLVBRm7dHDVZjYwDaSqodKqNocjQAdIwh",
-	"LkaOL6OcH6merq/HTxSFmDlrdFHxyqhCA2sNbJe0C1s46qqntWOneM0YQQLheLBxBXLJajVAK0zJHFrq",
-	"12S0UOM7xhFGb99cX/5bB4Nb3qgrwx4vtgFsu1q7jsTbC/7THSDf5czOrkbCfh1I+8o3LaE6kgURYcEo",
-	"Wi8ZWuljFvoYwW6J0r0dPVrh+/cCIjGOU3uwpqT6NHStQjZygmZbYYQHdac+pzRQbUeOEiYzUaYpQBY/",
-	"8vCz6WlivTOdkvRxmDWRS4vCgRJLwJDsTV/1rz955XBnvxxSb0giDjh93LdLMGI3Fuyp77yywPD5mpCW",
-	"jjuO4l3Sf2ElF7XzmMpVaiRvCyQZ+voUZXgjTBWpObxaEEohUw+bRcOv0PMXpipiTQTUTpk9f/bVad8x",
-	"sxqTuUYCzVPyu55V6+W8+u5/JL50lgh3QDYKVM/5sfOtjdQXQ3qsEnWKFl8pnoH7IicpkShdMpJCS1Sy",
-	"kyQnD0LVtM+kOehwpp1O2ZGGohy1rf2dtqsto2+jW+Z5Tu6qSsnMSK7sY1nMvNCPGjZVKcw4mN1CIeM+",
-	"4K2tre4KuUT0Eh6llFqpRzGX+lh7uZZaH0pZmZt44A0gNd7Xp/lkxhqLftzZHikaGl00+kb/ay9MF3/Z",
-	"nGbfmrfJdXusk9qNgd0SokDy4nWsrnR9BsaQEE5TEOJbRkedcnNNDM73VenfVwb6RLN5u6iRiCLHm9YJ",
-	"95NrbLGJfbHaWLAr+/BCOT3jQKFr+Xy4trNVih51Xa5WmG86ytZGWpStNWQhGvrSWhVf7GJINhDeLPLo",
-	"CZz2kUMDHs39h5N3b21ygySQLrsnxaqPXEHKeDba1giChQPMDBcueUy2jJRtf7jIMaHG4k70aXpjgLxC",
-	"tMxzq9d0jadOw2lD6VgHTvMc3+TQ0CEh01Yz/8Ri9VlKtVJmpg6+/gqBrgkyU9uZ4wUBTMKo+Ehoi49D",
-	"fFAdsJ3zk+NNwAbpBMsK8/c17EVAmnjC6Ka6SpiNyiQoTde3rXccp7c+9zZWw7meiPHDTDY4x1wPo7xc",
-	"+IZGgchIquoMfzpA/cZ0CaE/GN4W3fHaZfBWdyOiLpRXwAvX46yNKHbfYj66f8v+8zwN/0XnHs5QhiW+",
-	"wUJhgRMJIkHmiwlKc5beJohiqX6UHPAqQYQuQMgEZUTcJihVC56TFEtIkNjQtCUSaxLyo+rtW8/N6Zp4",
-	"IaF4hXC+xhtTmopMVkIXAdiY6XE8Uv7J8lcdaasAQj05LEVK/1qlOneofenKnEZPhHh/acul6veeWqtl",
-	"3mIh1oxnF0u8w7HEknPdftN8Ywejh8J66NvPe1P7jdXUvx7dfNUxbJRhkUEbH0dpPY2WqOqeDuqRaJOy",
-	"HVUpwLk9rzYw6e8LY2JiSenILl4sW+r527iu6ivRE48xCf6QIUtzwiOLU6tu7DO6ht8USEelGOGIa/NS",
-	"N23bDG4b09oVwgYj4yLT2ug+0axrpswL/ihf2LuvW/tHDjK6IyJDjhgmOpClDaOWLjy0dhjALvQLgaxN",
-	"5ULOvi+hjX7Fkywc5qXAeXu0iBvcorWWblqyzUuhOxqu4ypkkN8YNpG2HmGw78QRR5zaKKx3q/15ylmB",
-	"Wt38vgri39yZhpG6sp2rjdUK230/QttKKfv8Ctn7y9OrmeLYrPcf6sRmRFRX0DFdd7DJirreSsrq0i5X",
-	"IyZQct178kdRs7naT8+CK1+MlXppo3yU+eZLiHqnbloMrsonmDYJtxOFsW26NIJTbkqSy0sa9xJHd9Py",
-	"xSRPqQEIGwi45dW/3bb3Q9VCt++0+46HsObvpbGv7F/PemDiOmYOAMLk8SVNZbtHllyv5iCls4/DhhWM",
-	"r2GXmitYtRl7o8m9023aKg2LWDG2iW9/aZJr9msWnwwlk2uQcnzyYZ7j+GmfBWdl0dLgJuUg48LF9MYJ",
-	"ycAliJPGLQB64himfeV6w2ET+ijZK6UfMDJrOEMCpD5Qrhw3AXGT/w5zYkKEMYMsWBVyIxvpNGYuAgKk",
-	"1qymafEuGojUO3SAdPvyIPJw7MDl2FDZLsGIAnM5nNJ1tCdC3CJY8KAPOWqNfMsaHOMW5eIG/bVoQTTC",
-	"7D1YfTB5FC21NMtInWyrTaNOny07jT5b1BsNhpjTJa3xUmbZ9parf40fJreFsP150V3raStgmjDmSK/z",
-	"DpM8zsvfqfE+AkuEOx6ju0qGZ2fMrU9qcrQBqftN6huqlrr3CVLgbukikTEKcbGXjUwI6kmGq5eWHDZb",
-	"01jt9c9LpqxnUXXZEBKKfnlVAddu1c3g1hvD4nsxviNRKsldCyCre+BGNCmrujNGgLRLA/dWq+HphwIb",
-	"St3Col6iFwKhDeY79U13+2pe8BbYxQOPuD8bEIcs9hWEbBpCXeFHBZvJjWVN9Lsby+r1t1imyz0yzqfA",
-	"UWNjxjQsOZGbawUoq/cA8+gJEYrO316aeNexuzJDb8q84D+/lLLoTyHrZkRBCG3QJ0XlVGwdXyELCtkR",
-	"oeiGs7UA/gqlOpxvY3MpWwGac7ZCmJqu0IyTBaE2aKejbP6qkJSxWwLVfR42ZvTRzV9RUkH+BhtzKwah",
-	"c7a9MtsXR1+/tcJ0Y/ubCtuHmlHfQTXxZbIYFVguEaGSIfWK7fZ1rMN2KdgWA3Zt5wVOl3D0/Ph0lsxK",
-	"nltwibOTk/V6fYz142PGFyf2XXHyw+XF65+uX+t3qgj27K3ZJbow6wlCSWezu2dagRVAcUFmZ7Mvj0+P",
-	"vzS9KpaabE5wQU7unqn/HEkfT11ArLmXTd3rezGxcNEj4AYC1dEj/eMXAnGWgzCNWCSyz5QuUIDRETpu",
-	"4pNJ0J7eFBIrV4MIH5RFlxKxUubkDoSGsmEmSylBJAv4MTqvnpvoLkU4WxFKhORYMq4di0QHDTHKQDO7",
-	"jgsldj4Ed8DtjTr1swMKk0pQ6OGX2exspkSgu1ZBzBqXujw/Pe240GXcRS61yywit7l861vkuULh+Pf8",
-	"AoOrYZKZcKa23pDesRca7m5RlOI8N9yNlQPyi2frD8ns/ig8N+Wf6DPIRknU4Xah1bC/kMJIdBDyG5Zt",
-	"9g4zo8Mf64pD8hIetxD2bO+T21rjCMp+tOUvsl6VowjfVT1gKtbAEc73hF1dfI4DjeCbOO+C3MckIj5O",
-	"Hqq7jx+NEMnB+Eh1ErjSzBaQQHgFdUuryWrISfMe5scPW8h8sS3D9sUmZvF1UD6BTUJIlhmRrTJY+RxL",
-	"lmcC6XFnXHeMpAhb/aRT6sYjqS6PVGrUdOdGV/ZHyuxPCRJlukT6ihUmAOEbpckKYEVuEitaiCeIgq6o",
-	"cR2Ft3qIR8Si3shotDauZn5MBr/ir8kb+s72bcFj3/TE1/9eeKHtgOFbN4QOmqJxCezQ7VQ3TA99w91X",
-	"PGB8cN3nkD0EV8dGWHqPCtU39p5Qm14p9tTJNzUbytlCcdJat+kkXMhAShi+35YRFZ/rrs8iZYW5IlXI",
-	"bblxAvcF4+3i4w0FVPUaRxjlhEKCtDXvrLc5ySVwdAtQiGN0rs8RMW6T/Dcc8K2SIHMENDM2YMooNWmJ",
-	"BAnmL72xbZ4kdmrGNH5VtlwO2FhynK0D621bjrzWU/9TkvwjSJJxzH5/RLNtho9cszgNY792PBGwtlKi",
-	"urGOYioxGaNbRzTg8W3de2HHTCg/g27uU7sjqd+Ng6EEimm6iUDRjm2DY7c/cuHuiZ/CGwm78h/YF3Et",
-	"8afD03mWeRt0FJ50wXANUdaojNH8yYM7RPPYSv7fg/RoHKcw3LcPYHxMjxBteeyEkS3OSf2FCoULptZB",
-	"/r7IQuZ5OtQ/A+b7beFaF2Xui//cervYz1kIR/WzEa0KqToYIZ5KIf12RfNu6klZuXE2bWpd6G7UbjUv",
-	"AoRsY33JxHjdaM6wvQnPr3yOLN48/3hgNo+c+YvQwrugahruidABQOMs2WNgmlL2qfyHLcw9O2g40kyq",
-	"I/QGJrrGSKd8bnB6iyRDZCRtb8szztZ9wixwkbrt6tfhwM/Yvmj2kT1EwiAEoike24fxMcRsf10rePsc",
-	"ZdNWy+EDOwC1Xr8TewEU1QsQp7dFbEJ6O3+5zcDhqdwDWCK7xF6kb9wyUYiVzecC5AGk0FYnoanFUP1w",
-	"T6uJZOlkuAppCqFGTobIZa1Flkl0O+Vpe82ZRBv2FtyZjnrWjjU/f4GWrOQiQc9f6jZO2wFRI/Au6+fE",
-	"P0eJt93Y7MAiL9Lv6fPKwdaI9SnUuW3gNF2zk4eQPDuzsuemSc4TrP1wqk+RmrU7CKzKV4gyuSR0gSAX",
-	"umOAZGW61CW0ezYteyB/EjT2aIteNZp6TAL+vct434LkALk0xzgWlrb6CCN9r91S36joyxqazLWLdzwe",
-	"y9W54zYkb/Xq+MzRvLXeCRH9o60frxh4GgT2pVDsoLGY+XWwISYYl4ew8Q6QUpw2WF5dhTh9qslj3VGc",
-	"/2lkOC1CcMppsSe6G0q4NUq0fWQ9OK3uW+Ci+infqmTPttQRQDOE5xL4GvNMKBVoL5+sbg91NxwhTGF9",
-	"jM612SPQi9Ov3Wc+4pzcgb0HFCN/l2VzNiJQwUEA1ZeTuuUTaRurEFnVe66xQL+WBExL1K9PkYCU0czc",
-	"XmrLMdX+vn/9Dv3Pf/33iTtoLyHPhbuJSReeLljMXtZNF8BdcjneVLbY+jQlZmrpOoxiwKorVk2HBe07",
-	"eOvG4lxIvBlDty32TNKRV5sKjHsXFgdJrTlo7C4p2jRTKChOcJpCIY/cFWO6s0I0GnauB7pbB/aDpgmq",
-	"cuurPHg2bnL6MBs0XSfQnNAF8IK7rs8YcdDn8nehn8EeSJ2AeNV5po21XXOaz5m13RonRN070D0QrS51",
-	"ysYGs40UTtkKlANZOZVE2IMI2QFw+SBMqd1jd7pVHxUST0bnABsWxpXL/RatY99ZYfjaR4VvbwnNhi+G",
-	"ZXAIh69qRT21zc0oIEtGNVbTpm/VG3F/WtbYue161FwLa9pkTZUPCi+LPrAKbNx6u3/02sOJWuDUTxP+",
-	"8kERbVBG6TwOY8OGVZLapj0isWMTtXxPBLMn5uWTB3uD0uNJ/UrdtjIHCuuL8AbVkfXGiwOE1WttvQ5t",
-	"OgW3DU9IMx8apU2wrm4TrvCoJcU4sjFjI+RSa3jWWR8atO6aDsx+koNB+VzcWuO0aqommT6bOxC2psFZ",
-	"DLjhJY9x2L5lQrrbKieSt83LMAdxzv59++GCUcHEnsYwK3ftePL5kbvW66misirXOHmodWR/tM372ms9",
-	"n1JxUZvqcyy7OP2tlV24+s99Vl40baZ5DiBPqm6kra7H+WKn4ih/kdUEnsRnemDmM63a0Ag8TC3ronGs",
-	"QxNZm+YeEmgPqbQy/7pC7WGYW4+vBbmDrqI+pu3vCA9axtbZ4Fs9l/MfnmxFHirgbJZtIx+6MDNuY/Vg",
-	"aXRYeRpA7Zkhpg8ojwZ0r58b54YTDjlgAQMCyldm5M4R5f9TONKgMAUIFh4hf5jarlyZbcTkYjQTPI1n",
-	"huBSyaAuDOomC//kMJ1J1EnKPhdyMlQxRRNH1fw1l6jZhPNWBMqH3QE3DrDLoJp7M3UWUCuwKl/78vRL",
-	"q8jYfJ4TCv5OnxuWbZBSmbo20oyh7COHIt9UV6rYKX03P1v+tiZySSh66RK0kVSr3t9FsL1/YIL7EZvu",
-	"IIxqFBiYzkGmS4TRnINYhoRoekpp6jT3QCAJqyLfswipl0mfPMjBTVqeVG8qP4cuLZMVW+r2KJ0O0ZUe",
-	"MWVezPWtntpe53Yn/X6lHhk5SeqO9naf57gyXcwmiZ/6RucHLkc2fb+nPoDNDeSGImjY4Ws99uRB/adH",
-	"WhgPwqJvnJQwX/+Ebo8BnjHjrK7UjZb2A85kZtuIxqJpewLYJ+eW098Mt1yBLhY2nXtN7CxDQeN3E22d",
-	"hJuCXphtDvG1b1c5GYCvfeexyWD885IhImyDT0Soabnoiis2aIU3KGM790mzv52EnVUtj9X385pmwrZ0",
-	"tO/UO7Whm9K2raSW/bG4FcdhA8QFQ4yiNeO3hC4SJAhNARWcLTheCS0mdKPPs8CK9j0o1TaX+A5QDvgW",
-	"skRb4KazmndKVggLtIY8jxz40ZUlwb1gU/B54yK1T5Qd8ZRjlhGg6Avh4fkEeqk650d7Y9my80zXv5rK",
-	"Wt2kVC0hcf6PXHIA7wOhS2m78VFmr0rYxqBmaN/3fkKOtnMcoDJfM7FtN4uExIrDmGVwsWQmYZsyOicL",
-	"e+cOIhTBfA6prCHQLjmGQfOow4YMcFuKvmr+98IUdU8Gft8Pe2ojvBT18vR2raRH7myE697b04ibqq/6",
-	"gY1w0098aiO8FLWqzj4EDTMb9NiTB3NpTWf3I4u4cdak+e4BIi9To8AWZ6v9GBluWqHmIJBp91+r0nwS",
-	"87gEebNLtlIfXv1vt5lGQLOGPRJYA+bBVlPZUndGr9rNcbZGAm+U8bHW/cmP0Tni4Sw3XJcN6Ku8bSNy",
-	"3VRjW0EZJ2RPZDONtDBd/A/shExPqsr1SCriAHPoxf9lyFgfhRHgCsojhtAUEibeED6uWMMG6J+p2PnE",
-	"7dMdJtsaEuwshobgr6Mjd8NT0gYauQOEJWI0BdslX0mcWJ7bhFdDCngaASS/zabfB9H4J40be1pOAOlB",
-	"O8WTDiHKqxuEPk1L/uACowmNQD2LjycyZ43oLu0G4fuOKbWTyslD9UdP8PY9xXuingF8HCzqU3DyO52e",
-	"Mxgyl8sM5+F+xDRLPd3VPL98UKDxAUBb8wn8zgHZXANzooFhFxK9ed0e+ExxnrszsDqkpuNMuFkqfVxd",
-	"iFOViqqV2B+ryzr8T2734U9Gwwe/BEfxg1/98YzgN5O6rE3pghXVb6Yv8uOHx/8NAAD//w==",
+	"7H3tchw3kuCrIPomwruzxQ/Jkm+H+rHBkWkvd2xLIVLni3PoFOiq7G4Mq4EygGKzj8GIe5p7sHuSC3wW",
+	"qhr11exqybezsRMWu1AFIDOR38h8nKVsXTAKVIrZxeOswByvQQLXf+FUknt4r35Tf2YgUk4KSRidXcze",
+	"0XyLzAhUCuAiQYwjpn7NQP+OJWSIURCns2RG1Du/l8C3s2RG8RpmF/b7s2Qm0hWssZpDbgv1ZM5YDpjO",
+	"np6SGV4Cldff+2XoLxVYroIPmSGzZMbh95JwyGYXkpcQfnmNH34CupSr2cV3r5LZmlD354tEfU4CVx/+",
+	"n7/hk/91fvKXzyef/uVPs8QtSEhO6LJaz+226AaMGiQQWyC5IgKpr7RBQc8QrvRPHBazi9l/Oatwc2ae",
+	"irNLN7lZSkFu2R3QHuj4UUcCkBBkSdf9WAvGHWllZUbkZaoQ1YU8jTKsh3WRLqOzjlU21vX505+718R4",
+	"z0GrqIlRSNB8i0iWIDhZY5IjnGUchFBHUJPeNwKplXYsn/G21b98/ap1oT9wtu5aJ2cbu06gCNMM5VgC",
+	"b1vGgrN1bRULxtdYzi5mGZZwIska2mH2AQQreQoBkUUWtFlhiTZYoIxRQJKplSko0qUHJ8na1sf9FF2Y",
+	"7llfH6uIrJDQ5TDewYM5DkaMt2wIhuewYBw0ols5G9sHuWlOelmHG3MctmFmG0b2RCAzvA0o5ukIZJml",
+	"/bltaaWQwPugZQcdC1x6upu8XI4QkfatdrD5j7bC7tvoakouWnnr7QoQhQdpWRYq8BIsZbcuRH+vlXee",
+	"n8cWAfSecDZAJtYGHgddwZSDSTx4pw1OwZBDEfsdoVkdeI051YBx1JGTNZGd39Qjah/NYIHLXM4uXihk",
+	"r/EDWZfr2cVr/Reh5q8XfjZCJSyB6+nUN0WBU+ic0o9ql9DRzVCW9XyYZWO/yRYLAd0QMkPiIAoB9OLc",
+	"/F8ApfMolBidM8wzQpfdhyUcd5yz8nvLCXmPuechXXrX7yP5Bmc5dMPAjDjO7gXUVefIcuyQzvV02Tc3",
+	"9n0znRCE9Rg3ftCRQMB4G5e8RCnLyzV9gzDKASuyRKttoRRhWXIqNHEwngFHmLOStmqdao42Ovn2ZW29",
+	"J/+mVtzGL4XEspsh6BFtc72I06TstzjlMc1NPdlNbasxm06NEohQI8D0xlsRsAOVLpK9pkLiPL/1y9Cr",
+	"KumCUCJWkHXqQFLCupCKNrBEmCtthMgVcFRwdg8Zosqgm2OqbAP7F09X5B5aqaeaOM6RFzgXkMQcLaXo",
+	"UyTNiOOgVc11Cw9yAMfdtYEPy4cVIwZRMCpA+8XeczbPQS8qZVQqDeficYaLIicpVus7K8yIf/m7UIt9",
+	"HEhJ7rt6xiZzsZ98o/eWsgyQIeN5Don+LQOpoKCVB/3DPc5L0Ea4fqVUOq1mC2Y6tZrL99eabvX6s4yo",
+	"2XD+nrMCuCRqt5ZciuCnx1nKAUvILuVQsy6ZwUNBOIgxr5As8AhWP+dYyI9i3OwG7ZGPFRwW5CH6iMM9",
+	"uxszzVN4Ln5Ty7cT+2mSAHKf/Pts/ndIpZrSoeOaFqUciRML4Gv6Pd6KiHSaC6ASrQFTgShDYOSPV86+",
+	"/e67bu21AmJTRNTPeDdQ9De6tv4TEWN3TiSs6//o9KA6kn/yq8Cc4+0u/vTXutb6swJONnK1zhs7ap3u",
+	"hTpOb1ZsQxGjqeZz3YA3n6hcxvGNpSkU8joDKoncjtxYac4rFpUlLVbKaCTydHZByzxPotb3Bi0IXQIv",
+	"ONGmYtMmGUNeag3RjS0dkx7B5JyPKcYcrDviA6yVmDY8or65a+l9Gtq7x81Q7TB7Y5x+RKKinOdKWAvF",
+	"zTPOigIyVFJJcvUUKGd5LhCmsFEoHsbsQldJdO0cNIZxfjWeKVcvXwtRjpQBejv7vfPXbXQvdX9JbMSC",
+	"UKWKi7jzR0C+OElXkN4ZFUyhhAkJGVJiJkGbFXBAGAlClzkYn5VCFRZ3kKEFM/6qIXznB7OOXbaTzFaA",
+	"uZwDlgeQjl2STgBNYcwcjjozR0tNpUTk5RIxrbDKFaaISIEUTyqpMnM2K5KuQirP3lgo03ugkvGt8Xsb",
+	"sj+NrYBDDniksOdQMC4hu9nStA8rH8Kx+wh9Y6NHIS5KUQDNIPuoznOc/gxBadG8wBytjUsdU6T+Xz/L",
+	"GIg3CohLkFpyVyfQMgrngh+2XL+qX1fb3TX9ag9BRjJF+wqjGkfqNCD/ahRVypLJlflTwSJQHswvg4Ob",
+	"yeweuCBGex6gZwUBgaYL1cZXrSYW8KBqjmDxrdJjesVEy6gIe5BM4jwG1ajC4sa3buTWYgKo0vR+m6UK",
+	"HjYeePev4oSyDE7WjBLz04qJUFmt8H3pw7eHFKz9DL2F8VlHWNujX+J8MUZLlUvNvReFZRW93kNbD2EQ",
+	"VdQX1ordrFiu7D0qWA6ncQnZgNiQ7/kQ1XA4NkBlx0VBU2ZEXt2PpwwbVY/hUEesW/Crn/2N0Cwk61KA",
+	"Il/NRJW1vxUS1lFC1q//0iY38RjlqIuyjX3eDpHIKzuQ3f90wJpJuMwy3vLYB7q7HrcCqRaHjspCoFJp",
+	"HwOPIFYoq9CaBPkW7kOthPceL2FaRl2Rd4RbU3iQcVlvIoeILaz2LxDLM+BvEDZHlFF9QrWoVeZTv1HX",
+	"bqK+XeE8BzoaEmn43vOdOI31Vl8PvxVdv4mST+6WGqdFd3h4Ohw7yezhZMlOrOvxFiim0u7P73QfGTKp",
+	"P8Ysa3Klp4LDnr6Yt8bYHStolu0cVD9r5XQ9XgHS+a7TtERcR04ZXeQklb0RB+ugeevG63dLm8OJ8/zd",
+	"YnbxWw/gzfinT02nzLtFxYUqO01ajiUk45AZLcIzLm+GcO2UZhROtcAzdl3ENWI/S8AGPjbqTcok0j50",
+	"Y1/480uo/O7VLOaQtBOMOe/2lQ+ArWe+af5sq92b6MJa2z+UyQvDrhMEBUtXn/EKcKZTXtXGPwfpKwfy",
+	"e/RJ+mBEK8UtCBdS2bYxD9VliD1lvHtsNxA93Lg8pCfjjtBsOCNReoKNvu3KZIXOCgrPDRlgLvPtjYZP",
+	"BKhxOBKK1HsX1VlBHIRSy/OcbUzutHTJSNUHOBQ5TkEgIhOUEyEFWrE8QxityYMsObgQmCZYuWGnyGJ1",
+	"syK5OlNUHcmAKn3AL5kpg1fBosVdxO5JBnF1UbS5Fq0PuA6Sj9ffh7kROrMF3ZVzODFKefTM7G3+Bzx4",
+	"1xfQPDN2K16Kl/prhvJq/LriZh1C6AjS0gi7SZ0EbytJMiL6dO+uEMTjRhrpbc9Z1vaoYFnLEwH8nrR+",
+	"csP4Xc5w/OWmCqSnry0z/IBdRDBj4nYbhZ73zu0XvxvFOEd74P++iciBXy5vb/QVDvQfv96+Uf/KQQi0",
+	"IXLFSmnO7R1skQAdvsASUbgHjnJYmKdaY+r1CTYmLddz4D7vEvia6EQe5F45nSV9mFO7CeYIANJnXlxp",
+	"ifwBfi9h9JHFoRNtsDszxQWek9yG1boDrTUjLNDuX7942aPd++DPL7u2QSy1YSdYVEfS1bqQW+06WjEh",
+	"bcbuaT1GF8mrjIaKI7G8MB3k8uR/mIyQT/9U/fv088mnPweP/vnf/tQapkj/BtsOH/s3wpC4omS1g2Du",
+	"j2qGlyf/9dPj69dP0QkEWVKsxO3uBH/FAr57hf6J4w36+OGnf/aSTp8Y9x5i92AEfMGZGgEP8kL9+4Gs",
+	"8YnRD09eJMhjPkGezBIU4EincyjoJghwukLaHY/mW4QRhU1OKDTQ8+Llv/bSTCBrO9N3ugVxdS68OK38",
+	"6wH5h/hKai6BCsxdZ9Yk4hzQ4BsS6B0QTO0V3tXIg+n3tP2BFG8vI2lTVz87Cn17ieawIjY9SAsBm0EF",
+	"wsY9ibb5tGFmYnipMe6S+IQfP/wkYtaezXpkC1RwWAAHm7HgdZ42x6fXbjiIch1Tt295CXaxahcCrwGp",
+	"k+dMLndNRR0bHUAj6n/WfkZznN7FdOMYZQfKZTTMtKtaOs9Q7eaC20mNcgLwxSm/SqU/ZA7Dl3CXBRDs",
+	"95zV934gH9l33x7IRRYsbXLNPySB/Z1lV8qks174McxTxjwlVXB4DViUvOG26aSjHM8hb4kkmIB8JNsJ",
+	"Ey3pvMZpZCGTfn71dDdSFli8OiOyn1DN6tzwGCB/IJBnV5yzsY7HKgi0q8UwpQLy3Y3/x827X5B9ihhH",
+	"/pK2T3Ht3o77sA9BxXdk0lP2oYyBwbEVpHdjdQx9f2vXy/3yVWTkGoTAy/jgnkmExLIUYfiQ3SkrEHOq",
+	"RiSzBSa5yai+Iw03QGusQ23Xf7paXgf0xVEtkrpm06fSh3lUYxOe1vjh2rzy6jwSMRtkLHwJrdXvOYaz",
+	"H61du1d8uwtw6sOX9hpMMoOAZw8TFe6FiB7VJr+1Md7maGmN3NobJkP2U7lmicwHh9bMstxLSXUxw60p",
+	"AE8bii49zMfoTWy9xjSmbzLES4oIRRiJFeR5VBlmi0WMkV/afH3Nt30c2GfLrvEW6TdbXCkmrtyT5qtG",
+	"tYHixmHLMbkCC6G52gYTaRjdPGfpnf2twfxiuRM/ckwlZO+9/+a4uUBFbd4eMViNjQFoJ6h2rIiiidEA",
+	"0DGKuBg5voye/Ej2dH09fqIoxMzFp7fVWRmVaGC1gd2UdmETR132tDbs1FkzSpBAOO5sXINcsVoO0BpT",
+	"soCW/DUZTdT4gXGE0ft3N9f/veOA27NRF4Y9VmwD2Ha1dh2J1xf8pztAvs+dnX2VhMMakPaVv7a46kgW",
+	"eIQFo2izYmitr1noawT7BUoPdvVojR8+Coj4OM7txZqS6uvitQzZyA2aXYER3mSe+p7SQLEdudeYzESZ",
+	"pgBZ/MrDr6boi7XOdEjS+2E2RK4sCgdyLAFDojd92b/+5pXDnf1ySL0hiTjg9J2+fZwR+x3BnvzODxYY",
+	"Pl4T0tJpx1W8a/rvrOSidjlUmUqN4G2BJEN/OUcZ3gqTRWpu0haEUsjUw2bS8Bv08pXJitgQAbVbZi9f",
+	"fHfed82sdshcpYVmGYF976r1nrz67n8mPnWWCHdbNwpUf/Jjl20boS+G9FjF6hQtvlFnBh6KnKREonTF",
+	"SAotXslOkpzcCVWTPpPGoMOZ9rplRxqCctS2DnfbrraMvo3uqOe5qY5nzmtmOFf2uSxmnulHFZsqFWYc",
+	"zO6gkHEb8M7mVne5XCJyCY8SSq3Uow6X+lh7upZaH0pZmRt/4ByQGu/z03wwY4NFP+5sERkNjS4afaf/",
+	"dZBDF3/ZXK3fmbd56g6YJ7XfAXZLiALJs9exstIVPRhDQjhNQYjvGR11y81VVLg8VKZ/XxroM9Xm3aRG",
+	"Ioocb1snPEyssUUn9slqY8Gu9MO3yugZBwqdy+fdtZ21ZPSom3K9xnzbkbY2UqNszSEL0dAX1qrOxT6K",
+	"ZAPhzSSPHsdpHzk04NHcfzh599YmV0gC7rJ/UKz6yAdIGc9G6xqBs3CAmuHcJU/JjpKyaw8XOSbUaNyJ",
+	"vk1vFJA3iJZ5buWazvHUYTitKJ1qx2me43kODRkSHtpq5l9YLD9LiVbKzNTB198g0DlBZmo7czwhgEkY",
+	"5R8JdfFxiA+yA3ZjfnK8CtggnWBZYfy+hr0ISBNPGN1UVzGzUZEEJen6tnXLcXrnY29jJZwrGhm/zGSd",
+	"c8wVVMrLpa+uFLCMpMrO8LcD1G9MpxD6i+Ft3h0vXQZvdT8i6kJ5BbxwPU7biGL3Peaj67ccPs7TsF90",
+	"7OECZVjiORYKC5xIEAkyX0xQmrP0LkEUS/Wj5IDXCSJ0CUImKCPiLkGpWvCCpFhCgsSWpi2eWBOQH5Vv",
+	"33pvTufECwnFG4TzDd6a1FRkohI6CcD6TE/jnvIvFr/qCFsFEOqJYSlS+m9VqHOP3JeuyGn0Roi3l3ZM",
+	"qn7rqTVb5j0WYsN49naF97iWWHKu65Oab+yh9FDYDH37ZW9ov7Ga+tejm68qho1SLDJoO8dRWk+jKaq6",
+	"poN6JNq4bEdWCnBu76sNDPr7xJgYW1Iysussli35/G2nrqor0eOPMQH+8ECW5oZHFqdWXdhndA6/SZCO",
+	"cjHCEdfqpS7ath1cNqa1KoR1RsZZptXRfaBZ50yZF/xVvrCQYLf0j1xkdFdEhlwxTLQjSytGLVV4aO0y",
+	"gF3oNwJZncq5nH2RROv9igdZOCxKgfN2bxE3uEUbzd00Z1uUQpdX3MRFyCC7MayybS3CYN+JI444tVHY",
+	"7Jf785y7ArW8+UMlxL+7N9UrdWY7VxurJbb7eoS2lFL29SWy96enVzPFsVmvP9SJzQirrqBjqu5gExV1",
+	"tZWU1qVNroZPoOS69uTPoqZztd+eBZe+GEv10kr5KPXNpxD1Tt3UGFyWTzBtEm4nCmNbdGnESZmXJJfX",
+	"NG4ljq6m5ZNJnpMDEBYQcMurf7tt78fKhW7faXcTjDDn77XRr+xfL3pg4ipmDgDC5P4lTWX7e5ZcMesg",
+	"pHOIy4YVjG9gn5wrWLcpe6PJvdNs2kkNi2gxtqJwf2qSqzxsFp8MJZMbkHJ88GGR4/htnyVnZdFS4Cbl",
+	"IOPMxdTGCcnABYiTRpsEPXEM0z5zvWGwCX2V7I2SDxiZNVwgAVJfKFeGm4C4yn+POTEuwphCFqwKuZGN",
+	"cBoznZIAqTWraVqsiwYi9Q4dIN2+PIg8HDtwOdZVto8zosBcDqd07e2JELcIFjzoQ45aI9+yCse4RTm/",
+	"QX8uWuCNMHsPVh9MHkULWVLIro9QQ9ra3dHEI1uDkgjEjR6NUmX7BGlHu+eylhjW+KJNpsFoUXL9bfvZ",
+	"4QlMgypx7ezDXmTTmp/biXQdoiiTkJmNLThbn3ZnhjZYhURrptRJtga0JrSUIOwFwFFJWdzX0m1RXeec",
+	"bQRwlOI81/ftIF+8QaXOI/r2/BzNtxIGhOFJ1sjREi4lNUzWCqAZrq6ilS6KnVx/8EfjGTpELYg5UuO1",
+	"udxRl4pN6o4+W9bLeIZ8USeMxy8KyLa3XHZ5vFSDTTPvzzrYN1u9AqYJEoz06dxjkscl5Q9qvI9vEOEu",
+	"n+mareHNNNN0Tk2OtiB1NVfdIG+lzzRS4G6p0ZIxCnGlIhsZbteTDFfeWjJE2IZClHExZZuKqoaNkFD0",
+	"H/IKuHarbga33hgWP4rx9b5Mp9EoIKs2lCNKAFa1TyNA2qc9QqtO/vwrtw2V2XddDZlrCIQ2mO/VlcDt",
+	"q9lfMrA6BxaQeDHAy18cysXfNDO6nPsKNpOLEk30XSlb9QP572yD1phu0RrLdKXvK9WuMuyfmqkW8l59",
+	"9IBH8Etgu7ExY8KVnMjtjQK5laCAefQmF0WX76+NX/rU9ZLRmzIv+M+vpCz6Uz100bDA1T3ok6Iy/neu",
+	"mWm944RQp4y9QakOu1kfesqsBokwNdXbGSdLRSTce8N965yUsTsCVe8c69v97OavaLIgf4Ot6V5D6ILt",
+	"rszWr9J9BDV1mjQrYevFM+orHSc+nR2jAisdnkqG1Cu2Kt+pdq+nYEuB2LVdFjhdwcnL03OlDvLcgktc",
+	"nJ1tNptTrB+fMr48s++Ks5+u3179cnOl36kiTbP3ZpforVlP4PK9mN2/0KKwAIoLMruYfXt6fvqtqSmz",
+	"0mRzhgtydv9C/edE+rjHEmJquU2x0Q1+sXBeXuAGAtUVQf3jNwJxloMwBZMkss+UVFGA0Z50azUkQRsJ",
+	"ozAjxpG2j0zwBF1LxEqZk3sQGsrmMFlKCTzOwE/RZfXcRGEowtmaUCIkx5Jx7QBItHMfV/2/CaOJnQ/B",
+	"PXDbhqt+x0dhUjEKPfw6m13MFDN17U/ErNF86eX5eUfjpXENl2pNZyJdl773pSxdQn/8e36BQQunZCac",
+	"0q43pHfsmYZrkqytJHO68VIoDuyO1adk9nAS3m/0T3StACNu6nB7qwW6bxxjODsI+VeWbQ8OM6MNPNUF",
+	"iOQlPO0g7MXBJ7d3AiIo+9mmqcl69pwifJedhKnYAEc4PxB29SURHEgEX2x9H+Q+JRH2cfZYNXF/Mkwk",
+	"B2Nt1Unggz5sAQmEHf1bSsJWQ86aDeWfPu0g89UuDzvUMTGLr4PyGcckhGSZEdnKg5X1smJ5JpAed8F1",
+	"ZVeKsJVPOvXF2DZVF1wlRk0VffTB/kiZ/SlBokxXSLdCYgIQnitJVgArchMA1Uw8QRR05pur/L1T6z/C",
+	"FvVGRqO10WP+KRn8iu/3OfSd3bbnY9/0xNf/XtiZe8DwnVbHg6ZodLMeup2qVf7QN1zj9QHjg77FQ/YQ",
+	"9MCOHOkDClRfgH9CafpBHU8dJFezoZwt1Una6HK6hAsZcAlz7nd5RHXOdXV2kbLC9HoWcpdvnMFDwXg7",
+	"+3hHAVU9ARBGOaGQIK3NO+1tQXIJHN0BFOIUXer7foxb1+6cA75THGSBgGZGB0wZpSZ8mCDBfHMqW45N",
+	"YidmTIFmpcvlgI0mx9km0N52+ciVnvofnOQ/AycZd9gfTmi2e+Aj7VCnOdhX7kwER1sJUV0ASx0qMdlB",
+	"t4ZocMZ3Ze9bO2ZC/hl0XZjaHEn9bhwMJVBM020EinZsGxy77RHb4mEaayTsnnFkW8S1rpgOT5dZ5nXQ",
+	"UXjSif01RFmlMkbzZ4/usttTK/n/CNKjcZzAcN8+gvIxPUK05rEXRnZOTuobnxTOmVoH+cciCw/P86H+",
+	"FRy+PxaudfL0oc6fW2/X8XMawkn9DlOrQKouMInnUki/XtFsaD/pUW7cIZ1aFro2/K3qRYCQXayvmBgv",
+	"G81d03fhPbOv8Yg37ykf+ZhH7uZGaOE2uN0AD0RoB6Axlux1TU0phxT+wxbmnh3VHWkm1R56AxOdC6hD",
+	"PnOc3iHJEBlJ27v8jLNNHzMLTKRuvfoqHPgV6xfNes/HCBiEQDRJnodQPoao7Ve1xNSvkTftlAY/sgFQ",
+	"q8k9sRVAUT1ReHpdxAakd+OXuwc4vD1/BE1kH9+L9AWWJnKxssVCgDwCF9qp+DU1G6pfwmtVkSydDBch",
+	"TSa0m4BbK2VnAt1OeNqakCbQhr0Gd6G9nrXyAy9foRUruUjQy9e63NquQ9QwvOt6PYevkePtFiA8MsuL",
+	"1GX7umKwNWJ9DnXuKjhN0+zsMSTPzqjspSlm9QxtP5zqS4Rm7Q4CrfINokyuCF0iyIWu7CFZma50Mu6B",
+	"VcseyJ8FBXjavFeN4juTgP/gPN6XCjpCLM0dHAtLm32Eke4/udKdT31aQ/Nw7WMdj8dyVR+gDck7NXW+",
+	"cjTvrHdCRP9sM9GrAzwNAvtCKHbQWMz8PlgRE4zLY+h4RwgpTussr1qWTh9q8lh3FOd/GulOixCcMlps",
+	"5YWGEG71Eu2WlgiqSvg7Y6h+G79K2bOlrwTQDOGFBL7BPBNKBNomsVWXX9eJDGEKm1N0qdUegV6d/8V9",
+	"5jPOyT3Yfr0Y+Z6zzdmIQAUHAVQ3EXbLJ9IWQCKyyvfcYIF+LwmY0sV/OUcCUkYz02XYpmOq/f14dYv+",
+	"7//+P2euIIaEPBeuY5pOPF2ymL6si6OAa0Y7XlW22PoyKWZq6dqNYsCqM1ZNJRRtO3jtxuJcSLwdQ7ct",
+	"+kzSEVebCowHZxZHCa05aOzPKdokU8goznCaQiFPXCtAXQEl6g271ANdd5DDoGmCrNz6Ko8ejZucPswG",
+	"TXUYtCB0Cbzgrjo7Rhx0/Yx96GewBVInIF5ViGo72q6I1Nd8tN0aJ0TdLehapVaWOmFjndmGC6dsDcqA",
+	"rIxKIuxFhOwIuHwUJtXuqTvcqq8KiWejc4AOC+PS5f6I2rGvgDJ87aPct3eEZsMXwzI4hsFXlYyfWudm",
+	"FJAlo9pR06pvVcP0cFLW6LntctS0b3bX86eJB4VN3Y8sAhvdqQ+PXns5UTOc+m3C3z4pog3SKJ3FYXTY",
+	"MEtS67QnJHZtohbviWD2zLx89mg7nT2d1Vtft6U5UNi8DTsdj8w3Xh7BrV4rv3ds1SnoCj4hzXxqpDbB",
+	"pur6XeFRc4pxZGPGRsilVpiwMz80KLE3HZj9JEeD8qW4s8ppVfxQMn03dyBsTSHCGHDDZqxx2L5nQrqu",
+	"shPx22bT2kEn5/C2/XDGqGBib2OYlbuyWfnixLXfey6rrNI1zh5rnROebJHN9lzP52Rc1Kb6GtMuzv9o",
+	"aRcu//OQmRdNnWmRA8izqmpwq+lxudwrOco3nJvAkvhKL8x8pVkbGoHHyWVdNq51aCJrk9xDHO0hlVbq",
+	"X5erPXRz6/E1J3dQ/df7tH0v/6C0c/0YfK/ncvbDs7XIYzmczbKt50MnZsZ1rB4sjXYrTwOoAx+I6R3K",
+	"owHda+fGT8MZhxywgAEO5Q9m5N4e5f+vcKRBYRIQLDzC82Fyu3KlthETi9GH4HlnZgguFQ/qwqAusvCP",
+	"E6YjiTpI2WdCToYqpmjipJq/ZhI1i+XeiUD4sHvgxgB2EVTT31ZHAbUAq+K1r8+/tYKMLRY5oeB7b81Z",
+	"tkVKZOrcSDOGss8cinxbtT6yU/q6gDb9bUPkilD02gVoI6FWvb+3wfb+ExPcz9hUB2FUo8DAdAEyXSGM",
+	"FhzEKiREU1NKU6epBYokrIv8wCykniZ99igHF2l5Vr6p/BqqtEyWbKnLo3QaRB/0iCnjYq6+/NT6Orc7",
+	"6bcr9cjITVJ3tbf7PscHU8VsEv+pb0hw5HRkU59/6gvY3EBuKIKGXb7WY88e1X96uIWxICz6xnEJ8/Uv",
+	"aPYY4Bk1zspKXWjpMOBMZrYgacybdiCAffHTcv6HOS0fQCcLmxrAxneWoaBBg/G2TnKaglqYbQbxjS9X",
+	"ORmAb3zlsclg/OuKISJsgU9EqCm56JIrtmiNtyhje9dJs7+dhZVV7Rmr7+eKZsKWdLTv1Cu1oXlpy1ZS",
+	"e/yxuBOnYQHEJUOMog3jd4QuEyQITQEVnC05XgvNJnShz4tAi/Y1KNU2V/geUA74DrJEa+Cmspo3StYI",
+	"C7QBU/a2IRF1ZknQv2+Kc95oePiFoiOecswyAhR9Izw8n0sv3brajRs05dELS/of42KuLayrbzRtViRd",
+	"hcRfP6HuGAgAaho7NO/O7Qf0s0f7rx5v7NViAbr4MsJSt4+2dVrLjMiYp/WKZhWzHCc//YK+hM6haCDE",
+	"Aiulwo4CvcXWM0BedXKJ1oCz1ysynedtMsh1MV61lMTZ+XLFAbytj66lrTpJmW3ds4sLLbh8H5YJJZed",
+	"4wg3ULSwsmWVkZBYSRJmBZlYMZOYkDK6IEvbA05hETQR1xBolxzDoHnUYSsFuC1F362Vj2KfKyvqu7fw",
+	"MDwYZSqk/9EjXb4a/tRcWOPNHDVp+quaoqrzLYKTNSY5wlnGQQwzNvTX9jauPxrmMoUaUXVeOLJxbToO",
+	"TG1cl3W23IegYeaAHnv2aJrGdVY1s4gbf7KP4lGdGgX20oXajz9ItsC8aQhSy75+1uFxiS/N6vdKXHq1",
+	"frd8PAKaNeyMQMs3D3aKRZe640FVRpKzDRJ4q4wK0xXjFF0iHs4y5zodiCpdwTYY0MVydgWycS4ciGym",
+	"4RamO8eRnQvTkyrFa0gq4gBzmc3/ZchYX3ET4C6KRAycKThMvNFDXJEIGxt8pWznC7dFcJhsKzSyNxsa",
+	"gr+OSvvPs6pM2CSkgOcRQPLHLOZ/FIl/1ujp1XKzTw/ay098DFZe9Rj7Mq02ghZnEyqBehYfJ2BOG9Hd",
+	"FwzCD+0rbieVs8fqj56gzEeKD0Q9A85xsKgvcZJvddjdYMg0jRp+hvsR00zhdi23fvukQOMd+zaXG/i9",
+	"A7Jp73SmgWEXEu1Jai9ypzjP3d127SrX/mPcvAJxWjW6qlLA1Ursj1UTHv+T2334k5HwwS9BiY3gV3/t",
+	"KvjNpCTUpnTOmeo3U+/86dPT/wsAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

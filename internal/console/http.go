@@ -91,7 +91,7 @@ func (s *console) handler() (http.Handler, error) {
 		return nil, fmt.Errorf("assemble the API: %w", err)
 	}
 	pages, err := web.New(web.Config{
-		Sessions: s.sessions, Access: pageAccess{s.access, s.tenancy}, Tenancy: s.tenancy, Onboarding: s.onboarding, Inventory: s.inventory, Fleet: s.fleet, Health: s.health, Audit: s.trail,
+		Sessions: s.sessions, Access: pageAccess{s.access, s.tenancy}, Tenancy: s.tenancy, People: s.tenancy, Onboarding: s.onboarding, Inventory: s.inventory, Fleet: s.fleet, Health: s.health, Audit: s.trail,
 		Enrollment: s.enrollment, Template: natsauth.Template, Clock: s.clock, Logger: s.log, Version: version.String(), PublicURL: s.publicURL, SyncInterval: s.cfg.SyncInterval,
 	})
 	if err != nil {

@@ -33,7 +33,7 @@ import (
 // examples answers, for each pattern of the table of pages, an address that names rows of acme's prod, and the form
 // that goes there. A page that is added to the table is added here.
 func (w *world) examples() map[string]example {
-	attempt, cluster, agent := "/clusters/add/"+w.attempt, "/clusters/cl1", "/agents/ag1/revoke"
+	attempt, cluster, agent, person := "/clusters/add/"+w.attempt, "/clusters/cl1", "/agents/ag1/revoke", "/users/"+w.someone
 	return map[string]example{
 		"GET /static/{hash}/{path...}":        {path: "/static/0/base.css"},
 		"GET /favicon.ico":                    {path: "/favicon.ico"},
@@ -75,6 +75,18 @@ func (w *world) examples() map[string]example {
 		"GET /install-tokens/{id}/revoke":     {path: "/install-tokens/" + w.token + "/revoke"},
 		"POST /install-tokens/{id}/revoke":    {path: "/install-tokens/" + w.token + "/revoke"},
 		"GET /settings":                       {path: "/settings"},
+
+		"GET /users":                                 {path: "/users"},
+		"GET /users/invite":                          {path: "/users/invite"},
+		"POST /users/invite":                         {path: "/users/invite", form: url.Values{"email": {"invited@example.com"}, "name": {"Invited"}}},
+		"GET /users/{id}":                            {path: person},
+		"POST /users/{id}/name":                      {path: person + "/name", form: url.Values{"name": {"Renamed"}}},
+		"POST /users/{id}/roles":                     {path: person + "/roles", form: url.Values{"role": {w.reads.ID}}},
+		"POST /users/{id}/roles/{assignment}/remove": {path: person + "/roles/" + w.assigned + "/remove"},
+		"GET /users/{id}/tokens/{token}/revoke":      {path: person + "/tokens/" + w.apiToken + "/revoke"},
+		"POST /users/{id}/tokens/{token}/revoke":     {path: person + "/tokens/" + w.apiToken + "/revoke"},
+		"GET /users/{id}/{act}":                      {path: person + "/deactivate"},
+		"POST /users/{id}/{act}":                     {path: person + "/deactivate"},
 	}
 }
 
@@ -89,16 +101,18 @@ func foreign() []string { return []string{"Quagga", "quagga-node", "okapi", "Her
 // world is the whole handler of console on a real SQLite store: the clients acme (environments prod and test) and
 // zeta, and in acme's prod a cluster with a node, an agent and an attempt.
 type world struct {
-	t             *testing.T
-	clock         *clocktest.Manual
-	console       *console
-	handler       http.Handler
-	admin         access.Principal
-	acme, zeta    tenancy.Client
-	prod, test    tenancy.Environment
-	attempt       string
-	token         string // of the attempt
-	reads, writes tenancy.Role
+	t          *testing.T
+	clock      *clocktest.Manual
+	console    *console
+	handler    http.Handler
+	admin      access.Principal
+	acme, zeta tenancy.Client
+	prod, test tenancy.Environment
+	attempt    string
+	token      string // of the attempt
+	// someone holds assigned, and apiToken.
+	someone, assigned, apiToken string
+	reads, writes               tenancy.Role
 }
 
 const worldPassword = "correct horse battery"
@@ -173,6 +187,15 @@ func (w *world) fill(ctx context.Context) {
 	recorded, err := w.console.onboarding.Record(ctx, w.admin, w.acme.ID, w.prod.ID, "okapi")
 	must(t, err)
 	w.attempt, w.token = recorded.Attempt.ID, recorded.Token.ID
+	someone, err := people.CreateUser(ctx, w.admin, "someone@example.com", "Someone", worldPassword)
+	must(t, err)
+	assigned, err := people.Assign(ctx, w.admin, someone.ID, w.reads.ID, access.Scope{ClientID: w.acme.ID})
+	must(t, err)
+	holder, err := w.console.access.Principal(ctx, someone.ID)
+	must(t, err)
+	apiToken, _, err := w.console.access.MintAPIToken(ctx, holder, "pipeline", 0)
+	must(t, err)
+	w.someone, w.assigned, w.apiToken = someone.ID, assigned.ID, apiToken.ID
 
 	now := w.clock.Now()
 	must(t, w.console.db.Enrollment().InTx(ctx, func(tx enrollment.Tx) error {

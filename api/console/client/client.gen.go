@@ -847,6 +847,32 @@ type Settings struct {
 	Versions   []PartVersion `json:"versions"`
 }
 
+// SignedIn defines model for SignedIn.
+type SignedIn struct {
+	CreatedAt time.Time `json:"createdAt"`
+
+	// Current Whether this request came with it.
+	Current bool `json:"current"`
+
+	// ExpiresAt Without a further request.
+	ExpiresAt time.Time `json:"expiresAt"`
+	ID        string    `json:"id"`
+
+	// RemoteAddr Where the last request that was noted came from.
+	RemoteAddr string `json:"remoteAddr"`
+
+	// SeenAt At most some minutes behind.
+	SeenAt time.Time `json:"seenAt"`
+
+	// UserAgent What the browser calls itself; up to 300 bytes.
+	UserAgent string `json:"userAgent"`
+}
+
+// SignedInList defines model for SignedInList.
+type SignedInList struct {
+	Items []SignedIn `json:"items"`
+}
+
 // StatusSummary defines model for StatusSummary.
 type StatusSummary struct {
 	Blocked int     `json:"blocked"`
@@ -890,6 +916,9 @@ type UserInput struct {
 // UserList defines model for UserList.
 type UserList struct {
 	Items []User `json:"items"`
+
+	// Total How many match in all.
+	Total int `json:"total"`
 }
 
 // UserPatch defines model for UserPatch.
@@ -898,6 +927,9 @@ type UserPatch struct {
 	Name     *string `json:"name,omitempty"`
 	Password *string `json:"password,omitempty"`
 }
+
+// ActiveParam defines model for activeParam.
+type ActiveParam = bool
 
 // AgentIDParam defines model for agentIDParam.
 type AgentIDParam = string
@@ -977,6 +1009,9 @@ type RoleIDParam = string
 // SectionParam defines model for sectionParam.
 type SectionParam = Section
 
+// SessionIDParam defines model for sessionIDParam.
+type SessionIDParam = string
+
 // SortParam defines model for sortParam.
 type SortParam = string
 
@@ -994,6 +1029,9 @@ type UnfinishedParam = bool
 
 // UserIDParam defines model for userIDParam.
 type UserIDParam = string
+
+// UserTextParam defines model for userTextParam.
+type UserTextParam = string
 
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
@@ -1126,6 +1164,17 @@ type ListAgentsParams struct {
 	ClusterSlug *ClusterSlugParam `form:"clusterSlug,omitempty" json:"clusterSlug,omitempty"`
 	Limit       *LimitParam       `form:"limit,omitempty" json:"limit,omitempty"`
 	Offset      *OffsetParam      `form:"offset,omitempty" json:"offset,omitempty"`
+}
+
+// ListUsersParams defines parameters for ListUsers.
+type ListUsersParams struct {
+	// Q Part of the e-mail address or the name.
+	Q *UserTextParam `form:"q,omitempty" json:"q,omitempty"`
+
+	// Active Only active users, or only deactivated ones.
+	Active *ActiveParam `form:"active,omitempty" json:"active,omitempty"`
+	Limit  *LimitParam  `form:"limit,omitempty" json:"limit,omitempty"`
+	Offset *OffsetParam `form:"offset,omitempty" json:"offset,omitempty"`
 }
 
 // CreateAPITokenJSONRequestBody defines body for CreateAPIToken for application/json ContentType.
@@ -1609,6 +1658,18 @@ type ClientInterface interface {
 	// Corresponds with PUT /api/v1/session/password (the `ChangePassword` operationId).
 	ChangePassword(ctx context.Context, body ChangePasswordJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListSessions List the browsers in which the caller is signed in, the one seen last first
+	//
+	// Corresponds with GET /api/v1/sessions (the `ListSessions` operationId).
+	ListSessions(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// EndSession Sign the caller out in one browser
+	//
+	// Effective at once, and audited.
+	//
+	// Corresponds with DELETE /api/v1/sessions/{sessionID} (the `EndSession` operationId).
+	EndSession(ctx context.Context, sessionID SessionIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetSettings Measure what Console stands on, and show the configuration in effect
 	//
 	// Measured anew with each call, within three seconds. It holds no secret.
@@ -1616,10 +1677,10 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/settings (the `GetSettings` operationId).
 	GetSettings(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListUsers List users
+	// ListUsers List users with their roles, by e-mail address
 	//
 	// Corresponds with GET /api/v1/users (the `ListUsers` operationId).
-	ListUsers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ListUsers(ctx context.Context, params *ListUsersParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateUserWithBody Add a user
 	//
@@ -2606,6 +2667,38 @@ func (c *Client) ChangePassword(ctx context.Context, body ChangePasswordJSONRequ
 	return c.Client.Do(req)
 }
 
+// ListSessions List the browsers in which the caller is signed in, the one seen last first
+//
+// Corresponds with GET /api/v1/sessions (the `ListSessions` operationId).
+func (c *Client) ListSessions(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListSessionsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EndSession Sign the caller out in one browser
+//
+// Effective at once, and audited.
+//
+// Corresponds with DELETE /api/v1/sessions/{sessionID} (the `EndSession` operationId).
+func (c *Client) EndSession(ctx context.Context, sessionID SessionIDParam, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEndSessionRequest(c.Server, sessionID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // GetSettings Measure what Console stands on, and show the configuration in effect
 //
 // Measured anew with each call, within three seconds. It holds no secret.
@@ -2623,11 +2716,11 @@ func (c *Client) GetSettings(ctx context.Context, reqEditors ...RequestEditorFn)
 	return c.Client.Do(req)
 }
 
-// ListUsers List users
+// ListUsers List users with their roles, by e-mail address
 //
 // Corresponds with GET /api/v1/users (the `ListUsers` operationId).
-func (c *Client) ListUsers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewListUsersRequest(c.Server)
+func (c *Client) ListUsers(ctx context.Context, params *ListUsersParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListUsersRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4975,6 +5068,67 @@ func NewChangePasswordRequestWithBody(server string, contentType string, body io
 	return req, nil
 }
 
+// NewListSessionsRequest constructs an http.Request for the ListSessions method
+func NewListSessionsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/sessions")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewEndSessionRequest constructs an http.Request for the EndSession method
+func NewEndSessionRequest(server string, sessionID SessionIDParam) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "sessionID", sessionID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/sessions/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetSettingsRequest constructs an http.Request for the GetSettings method
 func NewGetSettingsRequest(server string) (*http.Request, error) {
 	var err error
@@ -5003,7 +5157,7 @@ func NewGetSettingsRequest(server string) (*http.Request, error) {
 }
 
 // NewListUsersRequest constructs an http.Request for the ListUsers method
-func NewListUsersRequest(server string) (*http.Request, error) {
+func NewListUsersRequest(server string, params *ListUsersParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -5019,6 +5173,69 @@ func NewListUsersRequest(server string) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Q != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "q", *params.Q, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Active != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "active", *params.Active, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Offset != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "offset", *params.Offset, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -5769,6 +5986,22 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /api/v1/session/password (the `ChangePassword` operationId).
 	ChangePasswordWithResponse(ctx context.Context, body ChangePasswordJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangePasswordAnswer, error)
 
+	// ListSessionsWithResponse List the browsers in which the caller is signed in, the one seen last first
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/sessions (the `ListSessions` operationId).
+	ListSessionsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListSessionsAnswer, error)
+
+	// EndSessionWithResponse Sign the caller out in one browser
+	//
+	// Effective at once, and audited.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/v1/sessions/{sessionID} (the `EndSession` operationId).
+	EndSessionWithResponse(ctx context.Context, sessionID SessionIDParam, reqEditors ...RequestEditorFn) (*EndSessionAnswer, error)
+
 	// GetSettingsWithResponse Measure what Console stands on, and show the configuration in effect
 	//
 	// Measured anew with each call, within three seconds. It holds no secret.
@@ -5778,12 +6011,12 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/settings (the `GetSettings` operationId).
 	GetSettingsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetSettingsAnswer, error)
 
-	// ListUsersWithResponse List users
+	// ListUsersWithResponse List users with their roles, by e-mail address
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /api/v1/users (the `ListUsers` operationId).
-	ListUsersWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListUsersAnswer, error)
+	ListUsersWithResponse(ctx context.Context, params *ListUsersParams, reqEditors ...RequestEditorFn) (*ListUsersAnswer, error)
 
 	// CreateUserWithBodyWithResponse Add a user
 	//
@@ -7822,6 +8055,95 @@ func (r ChangePasswordAnswer) ContentType() string {
 	return ""
 }
 
+type ListSessionsAnswer struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SignedInList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListSessionsAnswer) GetJSON200() *SignedInList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListSessionsAnswer) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListSessionsAnswer) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListSessionsAnswer) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListSessionsAnswer) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListSessionsAnswer) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type EndSessionAnswer struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r EndSessionAnswer) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r EndSessionAnswer) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r EndSessionAnswer) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r EndSessionAnswer) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r EndSessionAnswer) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type GetSettingsAnswer struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -8988,6 +9310,34 @@ func (c *ClientWithResponses) ChangePasswordWithResponse(ctx context.Context, bo
 	return ParseChangePasswordAnswer(rsp)
 }
 
+// ListSessionsWithResponse List the browsers in which the caller is signed in, the one seen last first
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/sessions (the `ListSessions` operationId).
+func (c *ClientWithResponses) ListSessionsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListSessionsAnswer, error) {
+	rsp, err := c.ListSessions(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListSessionsAnswer(rsp)
+}
+
+// EndSessionWithResponse Sign the caller out in one browser
+//
+// Effective at once, and audited.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/v1/sessions/{sessionID} (the `EndSession` operationId).
+func (c *ClientWithResponses) EndSessionWithResponse(ctx context.Context, sessionID SessionIDParam, reqEditors ...RequestEditorFn) (*EndSessionAnswer, error) {
+	rsp, err := c.EndSession(ctx, sessionID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEndSessionAnswer(rsp)
+}
+
 // GetSettingsWithResponse Measure what Console stands on, and show the configuration in effect
 //
 // Measured anew with each call, within three seconds. It holds no secret.
@@ -9003,13 +9353,13 @@ func (c *ClientWithResponses) GetSettingsWithResponse(ctx context.Context, reqEd
 	return ParseGetSettingsAnswer(rsp)
 }
 
-// ListUsersWithResponse List users
+// ListUsersWithResponse List users with their roles, by e-mail address
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /api/v1/users (the `ListUsers` operationId).
-func (c *ClientWithResponses) ListUsersWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListUsersAnswer, error) {
-	rsp, err := c.ListUsers(ctx, reqEditors...)
+func (c *ClientWithResponses) ListUsersWithResponse(ctx context.Context, params *ListUsersParams, reqEditors ...RequestEditorFn) (*ListUsersAnswer, error) {
+	rsp, err := c.ListUsers(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -10486,6 +10836,68 @@ func ParseChangePasswordAnswer(rsp *http.Response) (*ChangePasswordAnswer, error
 	}
 
 	response := &ChangePasswordAnswer{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListSessionsAnswer parses an HTTP response from a ListSessionsWithResponse call
+func ParseListSessionsAnswer(rsp *http.Response) (*ListSessionsAnswer, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListSessionsAnswer{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SignedInList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseEndSessionAnswer parses an HTTP response from a EndSessionWithResponse call
+func ParseEndSessionAnswer(rsp *http.Response) (*EndSessionAnswer, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &EndSessionAnswer{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -99,6 +100,12 @@ func (h *Hasher) enter(ctx context.Context) error {
 }
 
 func (h *Hasher) leave() { <-h.slots }
+
+// MakePassword makes a password for somebody else to begin with: 100 random bits in groups that can be read out.
+func MakePassword() string {
+	text := strings.ToLower(rand.Text())
+	return text[:5] + "-" + text[5:10] + "-" + text[10:15] + "-" + text[15:20]
+}
 
 // CheckPassword holds the rules: valid UTF-8 of 12 to 200 characters that are not all spaces.
 func CheckPassword(password string) error {

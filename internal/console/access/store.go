@@ -32,11 +32,18 @@ type APIToken struct {
 	RevokedAt  time.Time
 }
 
-// Session is a signed-in browser. Token is a hash; the plain value lives in the cookie alone.
+// Session is a browser, signed in where UserID is set. TokenHash is a hash; the plain value lives in the
+// cookie alone. ID names the session on pages and says nothing about the token.
 type Session struct {
-	TokenHash string
-	Data      []byte
-	ExpiresAt time.Time
+	ID         string
+	TokenHash  string
+	UserID     string
+	Data       []byte
+	CreatedAt  time.Time
+	SeenAt     time.Time // at most some minutes behind
+	ExpiresAt  time.Time
+	RemoteAddr string
+	UserAgent  string
 }
 
 // AttemptLimit is how many sign-ins may be counted under a key.
@@ -45,7 +52,7 @@ type AttemptLimit struct {
 	Most int
 }
 
-// Tx is what ending an API token, and telling of sign-ins, needs of a transaction.
+// Tx is what ending an API token or a session, and telling of sign-ins, needs of a transaction.
 type Tx interface {
 	audit.Tx
 
@@ -55,6 +62,11 @@ type Tx interface {
 	APITokens(ctx context.Context, userID string) ([]APIToken, error)
 	// RevokeAPIToken ends a token; a second time keeps the time of the first.
 	RevokeAPIToken(ctx context.Context, userID, id string, at time.Time) error
+
+	// Sessions lists the live sessions of a user, the one seen last first.
+	Sessions(ctx context.Context, userID string, now time.Time) ([]Session, error)
+	// DeleteSessionOfUser answers ErrNotFound where the user has none of this id.
+	DeleteSessionOfUser(ctx context.Context, userID, id string) error
 }
 
 // Store is what this package needs of the database.
@@ -78,8 +90,12 @@ type Store interface {
 	// TouchAPIToken records a use; called at most once a minute for a token.
 	TouchAPIToken(ctx context.Context, id string, at time.Time) error
 
-	// PutSession writes a session, new or known; an empty userID is nobody's.
-	PutSession(ctx context.Context, s Session, userID string) error
+	// InsertSession keeps a new session; ErrNotFound where its user is not there.
+	InsertSession(ctx context.Context, s Session) error
+	// UpdateSession writes a session as it is now, but for its id and creation; ErrNotFound where it was ended meanwhile.
+	UpdateSession(ctx context.Context, s Session) error
+	// Sessions lists the live sessions of a user, the one seen last first.
+	Sessions(ctx context.Context, userID string, now time.Time) ([]Session, error)
 	// Session answers ErrNotFound for one that has ended.
 	Session(ctx context.Context, tokenHash string, now time.Time) (Session, error)
 	// DeleteSession is no error where there is none.

@@ -32,12 +32,14 @@ const (
 	OnboardingAbandoned     Action = "onboarding_abandoned"
 	OnboardingRecorded      Action = "onboarding_recorded"
 	OnboardingResumed       Action = "onboarding_resumed"
+	OtherSessionsEnded      Action = "other_sessions_ended"
 	PasswordChanged         Action = "password_changed"
 	RoleAssigned            Action = "role_assigned"
 	RoleCreated             Action = "role_created"
 	RoleDeleted             Action = "role_deleted"
 	RoleUnassigned          Action = "role_unassigned"
 	RoleUpdated             Action = "role_updated"
+	SessionEnded            Action = "session_ended"
 	SignInFailed            Action = "sign_in_failed"
 	SignedIn                Action = "signed_in"
 	SignedOut               Action = "signed_out"
@@ -78,12 +80,14 @@ func lines() []line {
 		{OnboardingAbandoned, "Attempt abandoned", "{who} abandoned the attempt to connect {what}"},
 		{OnboardingRecorded, "Attempt recorded", "{who} recorded the cluster {what}, to connect it"},
 		{OnboardingResumed, "Attempt resumed", "{who} took up the abandoned attempt to connect {what}"},
+		{OtherSessionsEnded, "Other sessions ended", "{who} signed out everywhere else"},
 		{PasswordChanged, "Password changed", "{who} changed their password"},
 		{RoleAssigned, "Role given", "{who} gave the role {role} to {what}"},
 		{RoleCreated, "Role added", "{who} added the role {what}"},
 		{RoleDeleted, "Role deleted", "{who} deleted the role {what}"},
 		{RoleUnassigned, "Role taken", "{who} took the role {role} from {what}"},
 		{RoleUpdated, "Role changed", "{who} changed the role {what}"},
+		{SessionEnded, "Session ended", "{who} ended one of their sessions"},
 		{SignInFailed, "Sign-in failed", "{who} refused a sign-in[ to {account}]; more within {window} minutes leave no row of their own"},
 		{SignedIn, "Signed in", "{who} signed in"},
 		{SignedOut, "Signed out", "{who} signed out"},

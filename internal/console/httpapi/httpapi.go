@@ -41,6 +41,10 @@ type Access interface {
 	APITokens(ctx context.Context, p access.Principal) ([]access.APIToken, error)
 	// RevokeAPIToken ends one of the caller's tokens.
 	RevokeAPIToken(ctx context.Context, p access.Principal, tokenID string) error
+	// Sessions lists where the caller is signed in.
+	Sessions(ctx context.Context, p access.Principal) ([]access.Session, error)
+	// EndSession signs the caller out in one browser.
+	EndSession(ctx context.Context, p access.Principal, sessionID string) error
 }
 
 // Sessions tells who is signed in; its middleware must stand outside of this handler.
@@ -49,6 +53,8 @@ type Sessions interface {
 	UserID(ctx context.Context) string
 	// SignIn renews the session for the user.
 	SignIn(ctx context.Context, userID string) error
+	// ID names the session of the request, "" without one.
+	ID(ctx context.Context) string
 }
 
 // Tenancy is what the API needs of package tenancy.
@@ -65,9 +71,10 @@ type Tenancy interface {
 	Environments(ctx context.Context, p access.Principal, clientID string) ([]tenancy.Environment, error)
 	// CreateEnvironment adds an environment.
 	CreateEnvironment(ctx context.Context, p access.Principal, clientID, name string) (tenancy.Environment, error)
+	// RenameEnvironment renames an environment.
 	RenameEnvironment(ctx context.Context, p access.Principal, environmentID, name string) (tenancy.Environment, error)
-	// Users lists every user.
-	Users(ctx context.Context, p access.Principal) ([]tenancy.User, error)
+	// Users reads a page of users with their roles, and counts all that match.
+	Users(ctx context.Context, p access.Principal, q tenancy.UserQuery) ([]tenancy.Member, int, error)
 	// User reads a user with the roles assigned.
 	User(ctx context.Context, p access.Principal, userID string) (tenancy.User, []tenancy.Assignment, error)
 	// Assignments lists the roles of a user.

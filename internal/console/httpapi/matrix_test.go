@@ -41,7 +41,7 @@ func (c *console) fixtures() (params, bodies map[string]string) {
 	assigned, err := c.tenancy.Assign(ctx, c.admin, someone.ID, role.ID, access.Scope{ClientID: c.zeta.ID})
 	must(c.t, err)
 	params = map[string]string{
-		"clientID": c.acme.ID, "environmentID": c.prod.ID, "userID": someone.ID, "assignmentID": assigned.ID, "roleID": role.ID, "apiTokenID": "apt_none",
+		"clientID": c.acme.ID, "environmentID": c.prod.ID, "userID": someone.ID, "assignmentID": assigned.ID, "roleID": role.ID, "apiTokenID": "apt_none", "sessionID": "ses_none",
 		"tokenID": token.ID, "onboardingID": "onb", "clusterID": "cl1", "agentID": "ag1", "section": "nodes",
 	}
 	key := "U" + strings.Repeat("A", 55)

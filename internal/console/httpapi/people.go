@@ -60,6 +60,26 @@ func (s *server) RevokeAPIToken(ctx context.Context, r api.RevokeAPITokenRequest
 	return api.RevokeAPIToken204Response{}, s.Access.RevokeAPIToken(ctx, who(ctx), r.APITokenID)
 }
 
+// ListSessions implements the operation listSessions.
+func (s *server) ListSessions(ctx context.Context, _ api.ListSessionsRequestObject) (api.ListSessionsResponseObject, error) {
+	sessions, err := s.Access.Sessions(ctx, who(ctx))
+	if err != nil {
+		return nil, err
+	}
+	current := s.Sessions.ID(ctx)
+	return api.ListSessions200JSONResponse{Items: each(sessions, func(one access.Session) api.SignedIn {
+		return api.SignedIn{
+			ID: one.ID, CreatedAt: one.CreatedAt.UTC(), SeenAt: one.SeenAt.UTC(), ExpiresAt: one.ExpiresAt.UTC(),
+			RemoteAddr: one.RemoteAddr, UserAgent: one.UserAgent, Current: one.ID == current,
+		}
+	})}, nil
+}
+
+// EndSession implements the operation endSession.
+func (s *server) EndSession(ctx context.Context, r api.EndSessionRequestObject) (api.EndSessionResponseObject, error) {
+	return api.EndSession204Response{}, s.Access.EndSession(ctx, who(ctx), r.SessionID)
+}
+
 // ListClients implements the operation listClients.
 func (s *server) ListClients(ctx context.Context, _ api.ListClientsRequestObject) (api.ListClientsResponseObject, error) {
 	clients, err := s.Tenancy.Clients(ctx, who(ctx))
@@ -124,20 +144,15 @@ func (s *server) UpdateEnvironment(ctx context.Context, r api.UpdateEnvironmentR
 }
 
 // ListUsers implements the operation listUsers.
-func (s *server) ListUsers(ctx context.Context, _ api.ListUsersRequestObject) (api.ListUsersResponseObject, error) {
-	users, err := s.Tenancy.Users(ctx, who(ctx))
+func (s *server) ListUsers(ctx context.Context, r api.ListUsersRequestObject) (api.ListUsersResponseObject, error) {
+	users, total, err := s.Tenancy.Users(ctx, who(ctx), tenancy.UserQuery{
+		Text: given(r.Params.Q), Active: r.Params.Active, Limit: limit(r.Params.Limit), Offset: given(r.Params.Offset),
+	})
 	if err != nil {
 		return nil, err
 	}
-	items := make([]api.User, 0, len(users))
-	for _, u := range users {
-		assignments, err := s.Tenancy.Assignments(ctx, who(ctx), u.ID)
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, user(u, assignments))
-	}
-	return api.ListUsers200JSONResponse{Items: items}, nil
+	items := each(users, func(m tenancy.Member) api.User { return user(m.User, m.Assignments) })
+	return api.ListUsers200JSONResponse{Items: items, Total: total}, nil
 }
 
 // CreateUser implements the operation createUser.

@@ -58,6 +58,8 @@ DELETE /api/v1/roles/{roleID}                                 roles:write on con
 PUT    /api/v1/roles/{roleID}                                 roles:write on console
 GET    /api/v1/session                                        session
 PUT    /api/v1/session/password                               session
+GET    /api/v1/sessions                                       session
+DELETE /api/v1/sessions/{sessionID}                           session
 GET    /api/v1/settings                                       settings:read on console
 GET    /api/v1/users                                          users:read on console
 POST   /api/v1/users                                          users:write on console

@@ -100,21 +100,59 @@ func (s accessStore) TouchAPIToken(ctx context.Context, id string, at time.Time)
 	})
 }
 
-func (s accessStore) PutSession(ctx context.Context, session access.Session, userID string) error {
+func (s accessStore) InsertSession(ctx context.Context, session access.Session) error {
 	return s.db.inTx(ctx, func(t *tx) error {
-		err := t.q.PutSession(ctx, sqlgen.PutSessionParams{
-			TokenHash: session.TokenHash, UserID: dbtype.Text(userID), Data: notNil(session.Data), ExpiresAt: dbtype.At(session.ExpiresAt),
+		err := t.q.InsertSession(ctx, sqlgen.InsertSessionParams{
+			ID: session.ID, TokenHash: session.TokenHash, UserID: dbtype.Text(session.UserID), Data: notNil(session.Data),
+			CreatedAt: dbtype.At(session.CreatedAt), SeenAt: dbtype.At(session.SeenAt), ExpiresAt: dbtype.At(session.ExpiresAt),
+			RemoteAddr: session.RemoteAddr, UserAgent: session.UserAgent,
 		})
-		errs := accessErrors()
-		errs.inUse = errs.missing // the user is not there
-		return errs.translate(err, "put a session")
+		return sessionErrors().translate(err, "insert a session")
 	})
+}
+
+func (s accessStore) UpdateSession(ctx context.Context, session access.Session) error {
+	return s.db.inTx(ctx, func(t *tx) error {
+		n, err := t.q.UpdateSession(ctx, sqlgen.UpdateSessionParams{
+			TokenHash: session.TokenHash, UserID: dbtype.Text(session.UserID), Data: notNil(session.Data),
+			SeenAt: dbtype.At(session.SeenAt), ExpiresAt: dbtype.At(session.ExpiresAt),
+			RemoteAddr: session.RemoteAddr, UserAgent: session.UserAgent,
+		})
+		return sessionErrors().changed(n, err, "update a session")
+	})
+}
+
+// sessionErrors take a user who is not there for a row that is not there.
+func sessionErrors() sentinels {
+	errs := accessErrors()
+	errs.inUse = errs.missing
+	return errs
+}
+
+func sessionFrom(found sqlgen.Session) access.Session {
+	return access.Session{
+		ID: found.ID, TokenHash: found.TokenHash, UserID: string(found.UserID), Data: found.Data, CreatedAt: found.CreatedAt.Time,
+		SeenAt: found.SeenAt.Time, ExpiresAt: found.ExpiresAt.Time, RemoteAddr: found.RemoteAddr, UserAgent: found.UserAgent,
+	}
+}
+
+func (s accessStore) Sessions(ctx context.Context, userID string, now time.Time) ([]access.Session, error) {
+	return s.db.plain().Sessions(ctx, userID, now)
+}
+
+func (r reads) Sessions(ctx context.Context, userID string, now time.Time) ([]access.Session, error) {
+	found, err := r.q.SessionsOfUser(ctx, sqlgen.SessionsOfUserParams{UserID: dbtype.Text(userID), ExpiresAt: dbtype.At(now)})
+	return each(found, sessionFrom), accessErrors().translate(err, "sessions of "+userID)
+}
+
+func (t *tx) DeleteSessionOfUser(ctx context.Context, userID, id string) error {
+	n, err := t.q.DeleteSessionOfUser(ctx, sqlgen.DeleteSessionOfUserParams{UserID: dbtype.Text(userID), ID: id})
+	return accessErrors().changed(n, err, "delete session "+id)
 }
 
 func (s accessStore) Session(ctx context.Context, tokenHash string, now time.Time) (access.Session, error) {
 	found, err := s.db.read.Session(ctx, sqlgen.SessionParams{TokenHash: tokenHash, ExpiresAt: dbtype.At(now)})
-	return access.Session{TokenHash: found.TokenHash, Data: found.Data, ExpiresAt: found.ExpiresAt.Time},
-		accessErrors().translate(err, "session")
+	return sessionFrom(found), accessErrors().translate(err, "session")
 }
 
 func (s accessStore) DeleteSession(ctx context.Context, tokenHash string) error {

@@ -23,7 +23,15 @@ func TestSessionsEndByTimeByNameAndWithTheirUser(t *testing.T) {
 		house(t, db)
 		put := func(hash string, ends time.Time, userID string) {
 			t.Helper()
-			if err := s.PutSession(ctx, access.Session{TokenHash: hash, Data: []byte{0, 1, 255}, ExpiresAt: ends}, userID); err != nil {
+			put := access.Session{
+				ID: "id of " + hash, TokenHash: hash, UserID: userID, Data: []byte{0, 1, 255}, CreatedAt: noon, SeenAt: noon, ExpiresAt: ends,
+				RemoteAddr: "192.0.2.1", UserAgent: "Firefox",
+			}
+			err := s.UpdateSession(ctx, put)
+			if errors.Is(err, access.ErrNotFound) {
+				err = s.InsertSession(ctx, put)
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -51,6 +59,26 @@ func TestSessionsEndByTimeByNameAndWithTheirUser(t *testing.T) {
 		if there("short", noon) {
 			t.Error("the expired session is still there")
 		}
+		listed, err := s.Sessions(ctx, "ann", noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]access.Session{{
+			ID: "id of anns", TokenHash: "anns", UserID: "ann", Data: []byte{0, 1, 255}, CreatedAt: noon, SeenAt: noon, ExpiresAt: after(2 * time.Hour),
+			RemoteAddr: "192.0.2.1", UserAgent: "Firefox",
+		}}, listed); diff != "" {
+			t.Error(diff)
+		}
+		put("anns second", after(time.Hour), "ann")
+		write(t, db, func(x *tx) error {
+			if err := x.DeleteSessionOfUser(ctx, "bob", "id of anns"); !errors.Is(err, access.ErrNotFound) {
+				t.Errorf("another's session: %v", err)
+			}
+			return x.DeleteSessionOfUser(ctx, "ann", "id of anns second")
+		})
+		if there("anns second", noon) || !there("anns", noon) {
+			t.Error("not exactly the one session was deleted")
+		}
 		write(t, db, func(x *tx) error { return x.DeleteSessionsOfUser(ctx, "ann") })
 		if there("anns", noon) || !there("anonymous", noon) {
 			t.Error("not exactly the user's sessions were deleted")
@@ -61,7 +89,8 @@ func TestSessionsEndByTimeByNameAndWithTheirUser(t *testing.T) {
 		if there("anonymous", noon) {
 			t.Error("the session is still there")
 		}
-		if err := s.PutSession(ctx, access.Session{TokenHash: "x", ExpiresAt: noon}, "nobody"); !errors.Is(err, access.ErrNotFound) {
+		nobodys := access.Session{ID: "x", TokenHash: "x", UserID: "nobody", CreatedAt: noon, SeenAt: noon, ExpiresAt: noon}
+		if err := s.InsertSession(ctx, nobodys); !errors.Is(err, access.ErrNotFound) {
 			t.Errorf("a session of nobody: %v", err)
 		}
 	})

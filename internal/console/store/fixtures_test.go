@@ -49,7 +49,7 @@ func house(t testing.TB, db *DB) {
 
 func user(id string) tenancy.User {
 	return tenancy.User{
-		ID: id, Email: id + "@Example.org", Name: "User " + id, PasswordHash: "hash of " + id, Active: true, CreatedAt: noon, UpdatedAt: noon,
+		ID: id, Kind: tenancy.KindPerson, Email: id + "@Example.org", Name: "User " + id, PasswordHash: "hash of " + id, Active: true, CreatedAt: noon, UpdatedAt: noon,
 	}
 }
 

@@ -112,23 +112,23 @@ func (s tenancyStore) Environments(ctx context.Context, clientID string, reach a
 
 func userFrom(u sqlgen.User) tenancy.User {
 	return tenancy.User{
-		ID: u.ID, Email: u.Email, Name: u.Name, PasswordHash: u.PasswordHash, Active: u.Active,
+		ID: u.ID, Kind: tenancy.UserKind(u.Kind), Email: u.Email, Name: u.Name, PasswordHash: u.PasswordHash, Active: u.Active,
 		CreatedAt: u.CreatedAt.Time, UpdatedAt: u.UpdatedAt.Time,
 	}
 }
 
 func (t *tx) InsertUser(ctx context.Context, u tenancy.User) error {
 	n, err := t.q.InsertUser(ctx, sqlgen.InsertUserParams{
-		ID: u.ID, Email: u.Email, EmailFolded: fold(u.Email), Name: u.Name, PasswordHash: u.PasswordHash,
-		Active: u.Active, CreatedAt: dbtype.At(u.CreatedAt), UpdatedAt: dbtype.At(u.UpdatedAt),
+		ID: u.ID, Kind: string(u.Kind), Email: u.Email, EmailFolded: fold(u.Email), Name: u.Name, NameFolded: fold(u.Name),
+		PasswordHash: u.PasswordHash, Active: u.Active, CreatedAt: dbtype.At(u.CreatedAt), UpdatedAt: dbtype.At(u.UpdatedAt),
 	})
 	return tenancyErrors().inserted(n, err, "insert user "+u.ID)
 }
 
 func (t *tx) UpdateUser(ctx context.Context, u tenancy.User) error {
 	n, err := t.q.UpdateUser(ctx, sqlgen.UpdateUserParams{
-		ID: u.ID, Email: u.Email, EmailFolded: fold(u.Email), Name: u.Name, PasswordHash: u.PasswordHash,
-		Active: u.Active, UpdatedAt: dbtype.At(u.UpdatedAt),
+		ID: u.ID, Email: u.Email, EmailFolded: fold(u.Email), Name: u.Name, NameFolded: fold(u.Name),
+		PasswordHash: u.PasswordHash, Active: u.Active, UpdatedAt: dbtype.At(u.UpdatedAt),
 	})
 	return tenancyErrors().changed(n, err, "update user "+u.ID)
 }
@@ -142,9 +142,43 @@ func (s tenancyStore) User(ctx context.Context, id string) (tenancy.User, error)
 	return s.db.plain().User(ctx, id)
 }
 
-func (s tenancyStore) Users(ctx context.Context) ([]tenancy.User, error) {
-	found, err := s.db.read.Users(ctx)
-	return each(found, userFrom), tenancyErrors().translate(err, "list users")
+const selectUsers = "SELECT id, kind, email, name, active, created_at, updated_at FROM users"
+
+// Users leaves the hashes of passwords where they are.
+func (s tenancyStore) Users(ctx context.Context, q tenancy.UserQuery) (found []tenancy.Member, total int, err error) {
+	var l list
+	l.containsAny([]string{"email_folded", "name_folded"}, q.Text)
+	l.equalIf("kind", string(q.Kind))
+	if q.Active != nil {
+		l.equal("active", *q.Active)
+	}
+	err = s.db.snapshot(ctx, func(r reads) error {
+		if total, err = count(ctx, r.raw, "users", &l); err != nil {
+			return err
+		}
+		query := selectUsers + l.condition() + " ORDER BY email_folded" + l.page(q.Limit, 500, q.Offset)
+		found, err = rows(ctx, r.raw, query, l.args, func(r *sql.Rows) (tenancy.Member, error) {
+			var u sqlgen.User
+			err := r.Scan(&u.ID, &u.Kind, &u.Email, &u.Name, &u.Active, &u.CreatedAt, &u.UpdatedAt)
+			return tenancy.Member{User: userFrom(u)}, err
+		})
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		assigned, err := r.assignments(ctx, each(found, func(m tenancy.Member) string { return m.ID }))
+		if err != nil {
+			return err
+		}
+		byUser := map[string][]tenancy.Assignment{}
+		for _, a := range assigned {
+			byUser[a.UserID] = append(byUser[a.UserID], a)
+		}
+		for i, m := range found {
+			found[i].Assignments = byUser[m.ID]
+		}
+		return nil
+	})
+	return found, total, tenancyErrors().translate(err, "list users")
 }
 
 func (t *tx) CountUsers(ctx context.Context) (int, error) {
@@ -282,11 +316,27 @@ func (t *tx) DeleteAssignment(ctx context.Context, userID, id string) error {
 }
 
 func (s tenancyStore) Assignments(ctx context.Context, userID string) ([]tenancy.Assignment, error) {
-	found, err := s.db.read.Assignments(ctx, userID)
-	return each(found, func(a sqlgen.AssignmentsRow) tenancy.Assignment {
-		return tenancy.Assignment{
-			ID: a.ID, UserID: a.UserID, RoleID: a.RoleID, RoleName: a.RoleName,
-			Scope: scopeFrom(a.ClientID, a.EnvironmentID), CreatedAt: a.CreatedAt.Time,
-		}
-	}), tenancyErrors().translate(err, "assignments of "+userID)
+	found, err := s.db.plain().assignments(ctx, []string{userID})
+	return found, tenancyErrors().translate(err, "assignments of "+userID)
+}
+
+const selectAssignments = `SELECT a.id, a.user_id, a.role_id, r.name, a.client_id, a.environment_id, a.created_at,
+	COALESCE(c.name, ''), COALESCE(e.name, '')
+FROM role_assignments a
+JOIN roles r ON r.id = a.role_id
+LEFT JOIN clients c ON c.id = a.client_id
+LEFT JOIN environments e ON e.id = a.environment_id`
+
+// assignments lists the roles of several users, the oldest first.
+func (r reads) assignments(ctx context.Context, userIDs []string) ([]tenancy.Assignment, error) {
+	var l list
+	l.fixed(l.in("a.user_id", userIDs))
+	return rows(ctx, r.raw, selectAssignments+l.condition()+" ORDER BY a.created_at, a.id", l.args, func(r *sql.Rows) (tenancy.Assignment, error) {
+		var a tenancy.Assignment
+		var clientID, environmentID dbtype.Text
+		var createdAt dbtype.Time
+		err := r.Scan(&a.ID, &a.UserID, &a.RoleID, &a.RoleName, &clientID, &environmentID, &createdAt, &a.ClientName, &a.EnvironmentName)
+		a.Scope, a.CreatedAt = scopeFrom(clientID, environmentID), createdAt.Time
+		return a, err
+	})
 }

@@ -3,8 +3,10 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -290,6 +292,68 @@ func TestGrantsAndAdministratorsFollowScope(t *testing.T) {
 		assignments, err := db.Tenancy().Assignments(ctx, "ann")
 		if err != nil || len(assignments) != 1 || assignments[0].RoleName != "Admin" || assignments[0].Scope != scope {
 			t.Errorf("assignments %v, %v", assignments, err)
+		}
+	})
+}
+
+func TestUsersAreListedByPage(t *testing.T) {
+	both(t, func(t *testing.T, db *DB) {
+		ctx, s := t.Context(), db.Tenancy()
+		house(t, db)
+		write(t, db, func(x *tx) error {
+			if err := x.InsertRole(ctx, tenancy.Role{ID: "r", Name: "Viewer", CreatedAt: noon}); err != nil {
+				return err
+			}
+			for i := range 1200 {
+				u := user(fmt.Sprintf("u%04d", i))
+				u.Active = i%3 != 0
+				if i == 7 {
+					u.Name = "Öznur Ågren 100%"
+				}
+				if err := x.InsertUser(ctx, u); err != nil {
+					return err
+				}
+			}
+			return errors.Join(
+				x.InsertAssignment(ctx, tenancy.Assignment{ID: "a1", UserID: "u0003", RoleID: "r", CreatedAt: noon, Scope: access.Scope{ClientID: "acme", EnvironmentID: "acme-prod"}}),
+				x.InsertAssignment(ctx, tenancy.Assignment{ID: "a2", UserID: "u0003", RoleID: "r", CreatedAt: after(1)}),
+			)
+		})
+		list := func(q tenancy.UserQuery) (ids []string, found []tenancy.Member, total int) {
+			t.Helper()
+			found, total, err := s.Users(ctx, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range found {
+				ids = append(ids, m.ID)
+				if m.PasswordHash != "" {
+					t.Errorf("%s is listed with a hash", m.ID)
+				}
+			}
+			return ids, found, total
+		}
+		ids, found, total := list(tenancy.UserQuery{Limit: 3, Offset: 3})
+		if diff := cmp.Diff([]string{"u0002", "u0003", "u0004"}, ids); diff != "" || total != 1201 {
+			t.Errorf("%d in all; %s", total, diff)
+		}
+		want := []tenancy.Assignment{
+			{ID: "a1", UserID: "u0003", RoleID: "r", RoleName: "Viewer", Scope: access.Scope{ClientID: "acme", EnvironmentID: "acme-prod"}, ClientName: "Client acme", EnvironmentName: "prod", CreatedAt: noon},
+			{ID: "a2", UserID: "u0003", RoleID: "r", RoleName: "Viewer", CreatedAt: after(1).Truncate(time.Microsecond)},
+		}
+		if diff := cmp.Diff(want, found[1].Assignments); diff != "" || found[0].Assignments != nil {
+			t.Error(diff)
+		}
+		if _, _, total := list(tenancy.UserQuery{Active: new(false), Limit: 10}); total != 400 {
+			t.Errorf("%d deactivated", total)
+		}
+		for text, want := range map[string]int{"ÖZNUR åg": 1, "100%": 1, "U000": 10, "@example.ORG": 1201, "nobody": 0, "_": 0} {
+			if _, _, total := list(tenancy.UserQuery{Text: text, Limit: 10}); total != want {
+				t.Errorf("%q finds %d, want %d", text, total, want)
+			}
+		}
+		if _, _, total := list(tenancy.UserQuery{Kind: tenancy.KindServiceAccount, Limit: 10}); total != 0 {
+			t.Errorf("%d service accounts", total)
 		}
 	})
 }

@@ -100,32 +100,14 @@ func (s *Service) Assign(ctx context.Context, p access.Principal, userID, roleID
 	if err := p.Require(access.RolesWrite, access.Scope{}, "console"); err != nil {
 		return Assignment{}, err
 	}
-	if scope.EnvironmentID != "" && scope.ClientID == "" {
-		return Assignment{}, problem.New(problem.Invalid, "scope_invalid", "An environment needs its client.").
-			WithCure("Send clientID as well.").InField("clientID")
-	}
 	a := Assignment{ID: id.New("asg"), UserID: userID, RoleID: roleID, Scope: scope, CreatedAt: s.clock.Now()}
 	err := s.store.InTx(ctx, func(tx Tx) error {
 		u, err := tx.User(ctx, userID)
 		if err != nil {
 			return answer(err, "user "+userID, "userID")
 		}
-		role, err := tx.Role(ctx, roleID)
-		if err != nil {
-			return unprocessable(err, "role "+roleID, "roleID")
-		}
-		if err := checkScope(ctx, tx, scope); err != nil {
-			return err
-		}
-		if err := requireAll(p, role.Permissions, scope); err != nil {
-			return err
-		}
-		a.RoleName = role.Name
-		if err := tx.InsertAssignment(ctx, a); err != nil {
-			return err
-		}
-		return tx.AppendAudit(ctx, p.Did(a.CreatedAt, audit.RoleAssigned).On("user", u.ID, u.Email).
-			In(scope.ClientID, scope.EnvironmentID).With("role", role.Name))
+		a, err = assign(ctx, tx, p, u, a)
+		return err
 	})
 	if errors.Is(err, ErrTaken) {
 		return Assignment{}, problem.New(problem.Conflict, "already_assigned", "The user holds this role on this scope already.").
@@ -134,7 +116,31 @@ func (s *Service) Assign(ctx context.Context, p access.Principal, userID, roleID
 	return a, answer(err, "assignment", "roleID")
 }
 
+// assign gives the role of a to u, and answers the assignment with the role's name.
+func assign(ctx context.Context, tx Tx, p access.Principal, u User, a Assignment) (Assignment, error) {
+	role, err := tx.Role(ctx, a.RoleID)
+	if err != nil {
+		return a, unprocessable(err, "role "+a.RoleID, "roleID")
+	}
+	if err := checkScope(ctx, tx, a.Scope); err != nil {
+		return a, err
+	}
+	if err := requireAll(p, role.Permissions, a.Scope); err != nil {
+		return a, err
+	}
+	a.RoleName = role.Name
+	if err := tx.InsertAssignment(ctx, a); err != nil {
+		return a, err
+	}
+	return a, tx.AppendAudit(ctx, p.Did(a.CreatedAt, audit.RoleAssigned).On("user", u.ID, u.Email).
+		In(a.Scope.ClientID, a.Scope.EnvironmentID).With("role", role.Name))
+}
+
 func checkScope(ctx context.Context, tx Tx, scope access.Scope) error {
+	if scope.EnvironmentID != "" && scope.ClientID == "" {
+		return problem.New(problem.Invalid, "scope_invalid", "An environment needs its client.").
+			WithCure("Send clientID as well.").InField("clientID")
+	}
 	if scope.ClientID != "" {
 		if _, err := tx.Client(ctx, scope.ClientID); err != nil {
 			return unprocessable(err, "client "+scope.ClientID, "clientID")

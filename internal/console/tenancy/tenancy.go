@@ -24,15 +24,41 @@ type Environment struct {
 	CreatedAt time.Time
 }
 
-// User is a person who signs in. PasswordHash is an argon2id string.
+// UserKind tells people from programs.
+type UserKind string
+
+// The kinds of users. A service account has no password and acts by API tokens alone.
+const (
+	KindPerson         UserKind = "person"
+	KindServiceAccount UserKind = "service_account"
+)
+
+// User is who may act: a person who signs in, or a service account. PasswordHash is an argon2id string.
 type User struct {
 	ID           string
+	Kind         UserKind
 	Email        string // as typed; unique after folding its case
 	Name         string
 	PasswordHash string
 	Active       bool
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
+}
+
+// Member is a user with the roles assigned.
+type Member struct {
+	User
+
+	Assignments []Assignment
+}
+
+// UserQuery narrows a list of users; empty fields do not.
+type UserQuery struct {
+	Text   string // part of the e-mail address or the name
+	Kind   UserKind
+	Active *bool
+	Limit  int
+	Offset int
 }
 
 // Role is a named set of permissions. Built-in roles cannot be changed.
@@ -44,14 +70,17 @@ type Role struct {
 	CreatedAt   time.Time
 }
 
-// Assignment gives a role to a user on a scope.
+// Assignment gives a role to a user on a scope. The names of client and environment are empty where the
+// scope is wider.
 type Assignment struct {
-	ID        string
-	UserID    string
-	RoleID    string
-	RoleName  string
-	Scope     access.Scope
-	CreatedAt time.Time
+	ID              string
+	UserID          string
+	RoleID          string
+	RoleName        string
+	Scope           access.Scope
+	ClientName      string
+	EnvironmentName string
+	CreatedAt       time.Time
 }
 
 // Tx is what this package needs of a transaction. Lookups answer ErrNotFound, inserts ErrTaken where a
@@ -119,8 +148,8 @@ type Store interface {
 	// Environments lists the environments of one client that reach covers, by name; an empty clientID
 	// lists those of every client.
 	Environments(ctx context.Context, clientID string, reach access.Reach) ([]Environment, error)
-	// Users lists every user, by e-mail address.
-	Users(ctx context.Context) ([]User, error)
+	// Users reads a page of users with their roles, by e-mail address, and counts all that match.
+	Users(ctx context.Context, q UserQuery) ([]Member, int, error)
 	// User answers ErrNotFound where there is none.
 	User(ctx context.Context, id string) (User, error)
 	// Roles lists every role, by name.

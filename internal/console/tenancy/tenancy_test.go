@@ -212,6 +212,10 @@ func TestEachChangeLeavesARowOrNothing(t *testing.T) {
 			_, err := h.CreateRole(ctx, h.root, "r", []access.Permission{access.HostsRead})
 			return err
 		},
+		func() error {
+			_, _, err := h.Invite(ctx, h.root, tenancy.Invitation{Email: "cat@example.com", Name: "Cat"})
+			return err
+		},
 		func() error { return h.ChangePassword(ctx, h.root, password, "entirely new words") },
 	}
 	h.audit.refuse = errors.New("the log is full")
@@ -269,4 +273,62 @@ func TestNames(t *testing.T) {
 	want(t, err, "permission_unknown")
 	_, err = h.Assign(ctx, h.root, h.root.UserID, "rol_none", access.Scope{})
 	want(t, err, "reference_unknown")
+}
+
+// TestInvite: user and role together or neither, and nobody gives what they do not hold.
+func TestInvite(t *testing.T) {
+	h := newHouse(t)
+	ctx := t.Context()
+	acme, err := h.CreateClient(ctx, h.root, "acme")
+	must(t, err)
+	there := func(email string) bool {
+		t.Helper()
+		_, total, err := h.Users(ctx, h.root, tenancy.UserQuery{Text: email, Limit: 1})
+		must(t, err)
+		return total > 0
+	}
+	viewer := tenancy.Invitation{Email: "ann@example.com", Name: "Ann", RoleID: h.role(t, tenancy.RoleViewer), Scope: access.Scope{ClientID: acme.ID}}
+	before := len(h.audit.actions)
+	ann, made, err := h.Invite(ctx, h.root, viewer)
+	must(t, err)
+	if got := h.audit.actions[before:]; len(got) != 2 || got[0] != "user_created" || got[1] != "role_assigned" {
+		t.Errorf("audited: %v", got)
+	}
+	p, err := h.access.SignIn(ctx, "ann@example.com", made, "")
+	must(t, err)
+	if p.UserID != ann.ID || !p.Allows(access.HostsRead, access.Scope{ClientID: acme.ID}) || p.Allows(access.HostsRead, access.Scope{}) {
+		t.Errorf("ann is %+v", p)
+	}
+	_, _, err = h.Invite(ctx, h.root, viewer)
+	want(t, err, "name_taken")
+
+	clerk := h.person(t, "clerk", access.Scope{}, access.UsersWrite, access.UsersRead)
+	hirer := h.person(t, "hirer", access.Scope{}, access.UsersWrite, access.RolesWrite)
+	for code, try := range map[string]struct {
+		by access.Principal
+		i  tenancy.Invitation
+	}{
+		"permission_missing": {clerk, tenancy.Invitation{Email: "new@example.com", Name: "New", RoleID: viewer.RoleID}},
+		"grant_exceeds_own":  {hirer, tenancy.Invitation{Email: "new@example.com", Name: "New", RoleID: viewer.RoleID}},
+		"reference_unknown":  {h.root, tenancy.Invitation{Email: "new@example.com", Name: "New", RoleID: viewer.RoleID, Scope: access.Scope{ClientID: "cli_none"}}},
+		"scope_invalid":      {h.root, tenancy.Invitation{Email: "new@example.com", Name: "New", RoleID: viewer.RoleID, Scope: access.Scope{EnvironmentID: "x"}}},
+		"name_invalid":       {h.root, tenancy.Invitation{Email: "new@example.com", RoleID: viewer.RoleID}},
+	} {
+		_, made, err := h.Invite(ctx, try.by, try.i)
+		want(t, err, code)
+		if there("new@example.com") || made != "" {
+			t.Errorf("%s: the user was made", code)
+		}
+	}
+	_, _, err = h.Invite(ctx, clerk, tenancy.Invitation{Email: "bob@example.com", Name: "Bob"})
+	must(t, err)
+	if !there("bob@example.com") {
+		t.Error("without a role nobody is invited")
+	}
+	_, made, err = h.ResetPassword(ctx, h.root, ann.ID)
+	must(t, err)
+	_, err = h.access.SignIn(ctx, "ann@example.com", made, "")
+	must(t, err)
+	_, _, err = h.ResetPassword(ctx, clerk, ann.ID)
+	want(t, err, "grant_exceeds_own")
 }

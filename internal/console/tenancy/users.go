@@ -21,16 +21,16 @@ type UserPatch struct {
 	Password *string
 }
 
-// Users lists every user, by e-mail address.
-func (s *Service) Users(ctx context.Context, p access.Principal) ([]User, error) {
+// Users reads a page of users with their roles, by e-mail address, and counts all that match.
+func (s *Service) Users(ctx context.Context, p access.Principal, q UserQuery) ([]Member, int, error) {
 	if err := p.Require(access.UsersRead, access.Scope{}, "console"); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	users, err := s.store.Users(ctx)
+	users, total, err := s.store.Users(ctx, q)
 	if err != nil {
-		return nil, fmt.Errorf("list users: %w", err)
+		return nil, 0, fmt.Errorf("list users: %w", err)
 	}
-	return users, nil
+	return users, total, nil
 }
 
 // User reads a user with the roles assigned.
@@ -67,7 +67,7 @@ func (s *Service) newUser(ctx context.Context, email, name, password string) (Us
 		return User{}, err
 	}
 	now := s.clock.Now()
-	return User{ID: id.New("usr"), Email: email, Name: name, PasswordHash: hash, Active: true, CreatedAt: now, UpdatedAt: now}, nil
+	return User{ID: id.New("usr"), Kind: KindPerson, Email: email, Name: name, PasswordHash: hash, Active: true, CreatedAt: now, UpdatedAt: now}, nil
 }
 
 func checkEmail(email string) error {
@@ -95,6 +95,59 @@ func (s *Service) CreateUser(ctx context.Context, p access.Principal, email, nam
 		return tx.AppendAudit(ctx, p.Did(u.CreatedAt, audit.UserCreated).On("user", u.ID, u.Email))
 	})
 	return u, answer(err, fmt.Sprintf("user with the address %q", email), "email")
+}
+
+// Invitation is what it takes to let a colleague in; an empty RoleID gives no role yet.
+type Invitation struct {
+	Email  string
+	Name   string
+	RoleID string
+	Scope  access.Scope
+}
+
+// Invite adds a user with a role and with a password that console makes. The password is in this answer
+// alone. Nobody gives what they do not hold.
+func (s *Service) Invite(ctx context.Context, p access.Principal, i Invitation) (User, string, error) {
+	if err := p.Require(access.UsersWrite, access.Scope{}, "console"); err != nil {
+		return User{}, "", err
+	}
+	if i.RoleID != "" {
+		if err := p.Require(access.RolesWrite, access.Scope{}, "console"); err != nil {
+			return User{}, "", err
+		}
+	}
+	password := access.MakePassword()
+	u, err := s.newUser(ctx, i.Email, i.Name, password)
+	if err != nil {
+		return User{}, "", err
+	}
+	err = s.store.InTx(ctx, func(tx Tx) error {
+		if err := tx.InsertUser(ctx, u); err != nil {
+			return err
+		}
+		if err := tx.AppendAudit(ctx, p.Did(u.CreatedAt, audit.UserCreated).On("user", u.ID, u.Email)); err != nil {
+			return err
+		}
+		if i.RoleID == "" {
+			return nil
+		}
+		_, err := assign(ctx, tx, p, u, Assignment{ID: id.New("asg"), UserID: u.ID, RoleID: i.RoleID, Scope: i.Scope, CreatedAt: u.CreatedAt})
+		return err
+	})
+	if err != nil {
+		return User{}, "", answer(err, fmt.Sprintf("user with the address %q", i.Email), "email")
+	}
+	return u, password, nil
+}
+
+// ResetPassword sets a password that console makes, which is in this answer alone; see [Service.UpdateUser].
+func (s *Service) ResetPassword(ctx context.Context, p access.Principal, userID string) (User, string, error) {
+	password := access.MakePassword()
+	u, err := s.UpdateUser(ctx, p, userID, UserPatch{Password: &password})
+	if err != nil {
+		return User{}, "", err
+	}
+	return u, password, nil
 }
 
 // UpdateUser renames, deactivates or reactivates a user, or sets a new password. Who changes another's

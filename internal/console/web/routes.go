@@ -37,7 +37,7 @@ type route struct {
 
 // routes is the whole table: every address, what it needs, and who answers. A test walks it.
 func (s *server) routes() []route {
-	return slices.Concat(s.plainRoutes(), s.personRoutes(), s.clusterRoutes(), s.agentRoutes(), s.tokenRoutes(), s.administrationRoutes())
+	return slices.Concat(s.plainRoutes(), s.personRoutes(), s.clusterRoutes(), s.agentRoutes(), s.tokenRoutes(), s.peopleRoutes(), s.administrationRoutes())
 }
 
 // plainRoutes are of everybody.
@@ -113,6 +113,23 @@ func (s *server) administrationRoutes() []route {
 	return []route{
 		{"GET /audit", need(access.AuditRead), onList, s.audit},
 		{"GET /settings", need(access.SettingsRead), onConsole, s.settings},
+	}
+}
+
+func (s *server) peopleRoutes() []route {
+	read, write, roles := need(access.UsersRead), need(access.UsersWrite), need(access.RolesWrite)
+	return []route{
+		{"GET /users", read, onConsole, s.users},
+		{"GET /users/invite", write, onConsole, s.invitePage},
+		{"POST /users/invite", write, onConsole, s.invite},
+		{"GET /users/{id}", read, onConsole, s.user},
+		{"POST /users/{id}/name", write, onConsole, s.renameUser},
+		{"POST /users/{id}/roles", roles, onConsole, s.assignRole},
+		{"POST /users/{id}/roles/{assignment}/remove", roles, onConsole, s.unassignRole},
+		{"GET /users/{id}/tokens/{token}/revoke", write, onConsole, s.userTokenPage},
+		{"POST /users/{id}/tokens/{token}/revoke", write, onConsole, s.revokeUserToken},
+		{"GET /users/{id}/{act}", write, onConsole, s.userActPage},
+		{"POST /users/{id}/{act}", write, onConsole, s.userAct},
 	}
 }
 

@@ -24,8 +24,11 @@ func example(pattern string) (method, path string) {
 		id = "ag_c"
 	case strings.HasPrefix(path, "/install-tokens/"):
 		id = "tk_live"
+	case strings.HasPrefix(path, "/users/"):
+		id = fake.Reader
+		path = strings.Replace(path, "{act}", "deactivate", 1)
 	}
-	return method, strings.NewReplacer("{id}", id, "{act}", "revoke", "{section}", "pods", "{hash}", "0", "{path...}", "base.css", "{$}", "").Replace(path)
+	return method, strings.NewReplacer("{id}", id, "{assignment}", "as_jonas", "{token}", "at_ci", "{session}", "se_phone", "{act}", "revoke", "{section}", "pods", "{hash}", "0", "{path...}", "base.css", "{$}", "").Replace(path)
 }
 
 // table is the table of pages.
@@ -196,6 +199,8 @@ func pagesToWalk() []string {
 		"/audit?environment=en_ostra_prod&slug=ostra-web", "/audit?type=role&resource=rol_1", "/audit?from=2026-11-30&to=2026-11-30",
 		"/agents", "/agents/ag_c", "/agents/ag_k", "/agents/ag_c/rotate", "/install-tokens", "/install-tokens?state=live", "/install-tokens?state=revoked", "/install-tokens/mint", "/install-tokens/tk_many/revoke", "/agents?slug=ostra-web&type=collector", "/agents?slug=zzz", "/agents?did=revoke", "/agents/ag_c/release", "/agents/ag_c/revoke", "/agents/ag_c/delete",
 		"/clusters/ck_ostra_web/record/remove", "/settings",
+		"/users", "/users?q=zzz", "/users?page=2", "/users/invite", "/users/us_admin", "/users/us_reader", "/users/us_nobody", "/users/us_left",
+		"/users/us_reader/deactivate", "/users/us_left/activate", "/users/us_reader/password", "/users/us_reader/tokens/at_jonas/revoke",
 	}
 }
 

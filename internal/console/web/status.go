@@ -21,8 +21,7 @@ import (
 const (
 	// measureEvery is how often an open status page measures again.
 	measureEvery = 2 * time.Second
-	// streamFor bounds one stream. The browser connects anew, which reads the session anew, so that
-	// somebody who signed out elsewhere stops seeing gates.
+	// streamFor bounds one stream; the browser connects anew.
 	streamFor = 5 * time.Minute
 	// writeWithin is how long a browser may take to accept what was sent.
 	writeWithin = 30 * time.Second
@@ -136,10 +135,18 @@ func (s *server) events(v *visit) error {
 	}
 }
 
-// again measures for a stream that is open. Its caller may have lost the right in the meantime.
+// again measures for a stream that is open. Its caller may have been signed out, or have lost the right, in
+// the meantime.
 func (s *server) again(v *visit, shown statusData) (statusData, error) {
 	v.now = s.Clock.Now()
-	who, err := s.Access.Principal(v.ctx(), v.who.UserID)
+	alive, err := s.Sessions.Alive(v.ctx())
+	if err == nil && !alive {
+		err = access.ErrUnauthenticated()
+	}
+	var who access.Principal
+	if err == nil {
+		who, err = s.Access.Principal(v.ctx(), v.who.UserID)
+	}
 	if err == nil {
 		who.RemoteAddr, v.who = v.who.RemoteAddr, who
 		var page statusData

@@ -39,6 +39,8 @@ type Sessions interface {
 	SignOut(ctx context.Context) error
 	// UserID is "" where nobody is signed in.
 	UserID(ctx context.Context) string
+	// Alive tells whether the session that the request came with still is, for requests that last.
+	Alive(ctx context.Context) (bool, error)
 }
 
 // Access answers who somebody is. Refusals are problems: sign_in_refused, too_many_attempts.
@@ -63,6 +65,30 @@ type Tenancy interface {
 	CreateClient(ctx context.Context, p access.Principal, name string) (tenancy.Client, error)
 	// CreateEnvironment needs a name that no other environment of the client has.
 	CreateEnvironment(ctx context.Context, p access.Principal, clientID, name string) (tenancy.Environment, error)
+}
+
+// People lists and changes users, their roles and their API tokens.
+type People interface {
+	// Users reads a page of users with their roles, and counts all that match.
+	Users(ctx context.Context, p access.Principal, q tenancy.UserQuery) ([]tenancy.Member, int, error)
+	// User reads a user with the roles assigned.
+	User(ctx context.Context, p access.Principal, userID string) (tenancy.User, []tenancy.Assignment, error)
+	// Invite adds a user with a role, and answers the password that it made.
+	Invite(ctx context.Context, p access.Principal, i tenancy.Invitation) (tenancy.User, string, error)
+	// UpdateUser changes what the patch names.
+	UpdateUser(ctx context.Context, p access.Principal, userID string, patch tenancy.UserPatch) (tenancy.User, error)
+	// ResetPassword answers the password that it made.
+	ResetPassword(ctx context.Context, p access.Principal, userID string) (tenancy.User, string, error)
+	// Roles lists every role.
+	Roles(ctx context.Context, p access.Principal) ([]tenancy.Role, error)
+	// Assign gives a role to a user on a scope.
+	Assign(ctx context.Context, p access.Principal, userID, roleID string, scope access.Scope) (tenancy.Assignment, error)
+	// Unassign takes an assignment away.
+	Unassign(ctx context.Context, p access.Principal, userID, assignmentID string) error
+	// APITokens lists the API tokens of a user, newest first.
+	APITokens(ctx context.Context, p access.Principal, userID string) ([]access.APIToken, error)
+	// RevokeAPIToken ends an API token of a user.
+	RevokeAPIToken(ctx context.Context, p access.Principal, userID, tokenID string) error
 }
 
 // Onboarding records attempts and measures them.
@@ -149,6 +175,7 @@ type Config struct {
 	Sessions   Sessions
 	Access     Access
 	Tenancy    Tenancy
+	People     People
 	Onboarding Onboarding
 	Inventory  Inventory
 	Fleet      Fleet
@@ -195,7 +222,7 @@ func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 // New makes the pages. A field that is missing is an error that names it.
 func New(c Config) (*Pages, error) {
 	missing := map[string]bool{
-		"Sessions": c.Sessions == nil, "Access": c.Access == nil, "Tenancy": c.Tenancy == nil,
+		"Sessions": c.Sessions == nil, "Access": c.Access == nil, "Tenancy": c.Tenancy == nil, "People": c.People == nil,
 		"Onboarding": c.Onboarding == nil, "Inventory": c.Inventory == nil, "Fleet": c.Fleet == nil, "Audit": c.Audit == nil, "Health": c.Health == nil,
 		"Enrollment": c.Enrollment == nil, "Template": c.Template < 1,
 		"Clock": c.Clock == nil, "Logger": c.Logger == nil, "SyncInterval": c.SyncInterval <= 0,

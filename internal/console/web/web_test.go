@@ -33,7 +33,7 @@ type site struct {
 
 func configuration(world *fake.World, c clock.Clock, log io.Writer) Config {
 	return Config{
-		Sessions: fake.Sessions{}, Access: fake.Access{World: world}, Tenancy: fake.Tenancy{World: world}, Onboarding: fake.Onboarding{World: world},
+		Sessions: fake.Sessions{}, Access: fake.Access{World: world}, Tenancy: fake.Tenancy{World: world}, People: fake.People{World: world}, Onboarding: fake.Onboarding{World: world},
 		Inventory: fake.Inventory{World: world}, Fleet: fake.Fleet{World: world}, Enrollment: fake.Enrollment{World: world}, Template: 1, Audit: fake.Audit{World: world}, Health: fake.Health{World: world}, Clock: c, Logger: slog.New(slog.NewTextHandler(log, nil)),
 		Version: "0.9.2", PublicURL: "https://console.ostmark.example", SyncInterval: 5 * time.Minute,
 	}

@@ -9,13 +9,16 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
 
 	"prxm.uz/proxima/internal/clock"
 	"prxm.uz/proxima/internal/console/access"
+	"prxm.uz/proxima/internal/console/id"
 )
 
 // CookieName is the name of the cookie.
@@ -27,14 +30,16 @@ const (
 	Lifetime    = 7 * 24 * time.Hour
 )
 
-// extendEvery is how much of the idle timeout must have passed before a request writes the session
-// anew: reading pages costs no write.
+// extendEvery is how long ago a session must have been seen before a request writes it anew: reading pages
+// costs no write.
 const extendEvery = 5 * time.Minute
 
 // Store is what this package needs of the database; access.Store has it.
 type Store interface {
-	// PutSession writes a session, new or known; an empty userID is nobody's.
-	PutSession(ctx context.Context, s access.Session, userID string) error
+	// InsertSession keeps a new session.
+	InsertSession(ctx context.Context, s access.Session) error
+	// UpdateSession answers access.ErrNotFound for one that was ended meanwhile.
+	UpdateSession(ctx context.Context, s access.Session) error
 	// Session answers access.ErrNotFound for one that has ended.
 	Session(ctx context.Context, tokenHash string, now time.Time) (access.Session, error)
 	// DeleteSession is no error where there is none.
@@ -52,6 +57,7 @@ type Options struct {
 // Manager loads and saves sessions. It may be used from several goroutines.
 type Manager struct {
 	sessions *scs.SessionManager
+	store    Store
 	clock    clock.Clock
 }
 
@@ -77,7 +83,7 @@ func New(store Store, o Options) *Manager {
 			l.answer.refuse(l.refuse, r, err)
 		}
 	}
-	return &Manager{sessions: s, clock: o.Clock}
+	return &Manager{sessions: s, store: store, clock: o.Clock}
 }
 
 // Refuse answers a request whose session cannot be loaded or saved.
@@ -89,7 +95,8 @@ func (m *Manager) Middleware(next http.Handler, refuse Refuse) http.Handler {
 	inner := m.sessions.LoadAndSave(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &answer{ResponseWriter: w, before: w.Header().Clone()}
-		inner.ServeHTTP(a, r.WithContext(context.WithValue(r.Context(), loadedKey{}, &loaded{refuse: refuse, answer: a})))
+		l := &loaded{refuse: refuse, answer: a, remoteAddr: addressOf(r), userAgent: browserOf(r)}
+		inner.ServeHTTP(a, r.WithContext(context.WithValue(r.Context(), loadedKey{}, l)))
 	})
 }
 
@@ -117,6 +124,31 @@ func (m *Manager) UserID(ctx context.Context) string {
 		return ""
 	}
 	return m.sessions.GetString(ctx, userKey)
+}
+
+// ID names the session that the request came with, or "".
+func (m *Manager) ID(ctx context.Context) string {
+	l, ok := ctx.Value(loadedKey{}).(*loaded)
+	if !ok {
+		return ""
+	}
+	return l.session.ID
+}
+
+// Alive tells whether the session that the request came with still is, for requests that last.
+func (m *Manager) Alive(ctx context.Context) (bool, error) {
+	l, ok := ctx.Value(loadedKey{}).(*loaded)
+	if !ok || l.session.TokenHash == "" {
+		return false, nil
+	}
+	_, err := m.store.Session(ctx, l.session.TokenHash, m.clock.Now())
+	if errors.Is(err, access.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read a session: %w", err)
+	}
+	return true, nil
 }
 
 // Put keeps a small text in the session, such as a message for the next page.
@@ -154,9 +186,27 @@ type loadedKey struct{}
 // loaded remembers what the request found, so that an unchanged session is not written again, and who answers
 // where that fails.
 type loaded struct {
-	session access.Session
-	refuse  Refuse
-	answer  *answer
+	session    access.Session
+	refuse     Refuse
+	answer     *answer
+	remoteAddr string
+	userAgent  string
+}
+
+// maxUserAgent bounds what is kept of what a browser calls itself, in bytes.
+const maxUserAgent = 300
+
+func browserOf(r *http.Request) string {
+	name := r.UserAgent()
+	return strings.ToValidUTF8(strings.ReplaceAll(name[:min(len(name), maxUserAgent)], "\x00", ""), "")
+}
+
+func addressOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
 }
 
 // answer takes nothing more of the handler once a session could not be saved: that is noticed at the handler's
@@ -236,19 +286,31 @@ func (a *adapter) CommitCtx(ctx context.Context, token string, b []byte, _ time.
 	if since, err := time.Parse(time.RFC3339Nano, values[sinceKey]); err == nil && since.Add(Lifetime).Before(expires) {
 		expires = since.Add(Lifetime)
 	}
+	now := a.clock.Now()
+	s := access.Session{TokenHash: token, UserID: values[userKey], Data: b, SeenAt: now, ExpiresAt: expires}
 	l, ok := ctx.Value(loadedKey{}).(*loaded)
-	unchanged := ok && l.session.TokenHash == token && string(l.session.Data) == string(b)
-	if unchanged && expires.Sub(l.session.ExpiresAt) < extendEvery {
+	if ok {
+		s.RemoteAddr, s.UserAgent = l.remoteAddr, l.userAgent
+	}
+	if !ok || l.session.TokenHash != token {
+		s.ID, s.CreatedAt = id.New("ses"), now
+		if err := a.store.InsertSession(ctx, s); err != nil {
+			return fmt.Errorf("write a session: %w", err)
+		}
 		return nil
 	}
-	err := a.store.PutSession(ctx, access.Session{TokenHash: token, Data: b, ExpiresAt: expires}, values[userKey])
+	unchanged := string(l.session.Data) == string(b)
+	if unchanged && now.Sub(l.session.SeenAt) < extendEvery {
+		return nil
+	}
+	err := a.store.UpdateSession(ctx, s)
 	switch {
-	case err != nil && unchanged:
-		if ctx.Err() == nil {
-			a.logger.WarnContext(ctx, "a session could not be extended, and stays valid until it ends", "error", err)
-		}
-	case err != nil:
+	case err == nil, errors.Is(err, access.ErrNotFound): // ended elsewhere while this request ran: it stays so
+		return nil
+	case !unchanged:
 		return fmt.Errorf("write a session: %w", err)
+	case ctx.Err() == nil:
+		a.logger.WarnContext(ctx, "a session could not be extended, and stays valid until it ends", "error", err)
 	}
 	return nil
 }

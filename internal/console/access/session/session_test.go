@@ -150,11 +150,113 @@ type unwritable struct {
 	full bool
 }
 
-func (u *unwritable) PutSession(ctx context.Context, s access.Session, userID string) error {
+func (u *unwritable) InsertSession(ctx context.Context, s access.Session) error {
 	if u.full {
 		return errors.New("the disk is full")
 	}
-	return u.Store.PutSession(ctx, s, userID)
+	return u.Store.InsertSession(ctx, s)
+}
+
+func (u *unwritable) UpdateSession(ctx context.Context, s access.Session) error {
+	if u.full {
+		return errors.New("the disk is full")
+	}
+	return u.Store.UpdateSession(ctx, s)
+}
+
+// TestWhatASessionRemembers: where it began, when and from where it was seen; not more often than every five
+// minutes, and up to its last day. One that is ended while a request of it runs stays ended.
+func TestWhatASessionRemembers(t *testing.T) {
+	at := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	db, err := store.Open(t.Context(), store.Config{Path: filepath.Join(t.TempDir(), "proxima.db"), Clock: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	hasher, err := access.NewHasher(access.Cost{MemoryKiB: 64, Iterations: 1, Parallelism: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tenancy.New(db.Tenancy(), hasher, at).EnsureAdministrator(t.Context(), "root@example.com", "correct horse battery"); err != nil {
+		t.Fatal(err)
+	}
+	who := access.New(db.Access(), hasher, at, slog.New(slog.DiscardHandler))
+	root, err := who.SignIn(t.Context(), "root@example.com", "correct horse battery", "192.0.2.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := session.New(db.Access(), session.Options{Clock: at, Logger: slog.New(slog.DiscardHandler)})
+	handler := m.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/in":
+			if err := m.SignIn(r.Context(), root.UserID); err != nil {
+				t.Error(err)
+			}
+		case "/ended":
+			if alive, err := m.Alive(r.Context()); err != nil || !alive {
+				t.Errorf("alive %v, %v", alive, err)
+			}
+			if _, err := who.EndOtherSessions(r.Context(), root, ""); err != nil {
+				t.Error(err)
+			}
+			if alive, err := m.Alive(r.Context()); err != nil || alive {
+				t.Errorf("after it was ended: alive %v, %v", alive, err)
+			}
+			m.Put(r.Context(), "note", "x")
+		}
+		fmt.Fprint(w, m.UserID(r.Context()), " ", m.ID(r.Context()))
+	}), func(_ http.ResponseWriter, _ *http.Request, err error) { t.Error(err) })
+	var cookie *http.Cookie
+	get := func(path, agent string) string {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
+		r.RemoteAddr = "192.0.2.7:4711"
+		r.Header.Set("User-Agent", agent)
+		if cookie != nil {
+			r.AddCookie(cookie)
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		for _, c := range w.Result().Cookies() {
+			cookie = c
+		}
+		return w.Body.String()
+	}
+	only := func() access.Session {
+		t.Helper()
+		sessions, err := who.Sessions(t.Context(), root)
+		if err != nil || len(sessions) != 1 {
+			t.Fatalf("sessions %v, %v", sessions, err)
+		}
+		return sessions[0]
+	}
+	get("/in", "Firefox \xff"+strings.Repeat("x", 400))
+	began := at.Now()
+	first := only()
+	if first.RemoteAddr != "192.0.2.7" || !strings.HasPrefix(first.UserAgent, "Firefox x") || len(first.UserAgent) > 300 || !first.CreatedAt.Equal(began) {
+		t.Errorf("the session is %+v", first)
+	}
+	if strings.Contains(cookie.Value, first.ID) || first.ID == first.TokenHash {
+		t.Error("the id says something of the token")
+	}
+	at.Advance(4 * time.Minute)
+	get("/", "Chromium")
+	if got := only(); !got.SeenAt.Equal(began) {
+		t.Errorf("seen at %v after four minutes", got.SeenAt)
+	}
+	for range 6*24 + 12 {
+		at.Advance(time.Hour)
+		get("/", "Chromium")
+	}
+	if got := only(); !got.SeenAt.Equal(at.Now()) || got.UserAgent != "Chromium" || got.ID != first.ID || !got.CreatedAt.Equal(began) {
+		t.Errorf("on its last day: %+v", got)
+	}
+	if got := get("/", "Chromium"); got != root.UserID+" "+first.ID {
+		t.Errorf("the request has %q", got)
+	}
+	get("/ended", "Chromium")
+	if got := get("/", "Chromium"); got != " " {
+		t.Errorf("after it was ended: %q", got)
+	}
 }
 
 // TestSessionThatCannotBeSaved: one that has only to be extended is still valid, so the answer goes through; where

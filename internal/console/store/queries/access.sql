@@ -23,13 +23,25 @@ WHERE user_id = sqlc.arg(user_id) AND revoked_at IS NULL AND (expires_at IS NULL
 UPDATE api_tokens SET last_used_at = sqlc.arg(last_used_at)
 WHERE id = sqlc.arg(id) AND (last_used_at IS NULL OR last_used_at < sqlc.arg(last_used_at));
 
--- name: PutSession :exec
-INSERT INTO sessions (token_hash, user_id, data, expires_at) VALUES ($1, $2, $3, $4)
-ON CONFLICT (token_hash) DO UPDATE
-SET user_id = excluded.user_id, data = excluded.data, expires_at = excluded.expires_at;
+-- name: InsertSession :exec
+INSERT INTO sessions (id, token_hash, user_id, data, created_at, seen_at, expires_at, remote_addr, user_agent)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9);
+
+-- name: UpdateSession :execrows
+-- One that was ended meanwhile stays ended.
+UPDATE sessions
+SET user_id = sqlc.arg(user_id), data = sqlc.arg(data), seen_at = sqlc.arg(seen_at), expires_at = sqlc.arg(expires_at),
+    remote_addr = sqlc.arg(remote_addr), user_agent = sqlc.arg(user_agent)
+WHERE token_hash = sqlc.arg(token_hash);
 
 -- name: Session :one
 SELECT * FROM sessions WHERE token_hash = $1 AND expires_at > $2;
+
+-- name: SessionsOfUser :many
+SELECT * FROM sessions WHERE user_id = $1 AND expires_at > $2 ORDER BY seen_at DESC, id;
+
+-- name: DeleteSessionOfUser :execrows
+DELETE FROM sessions WHERE user_id = $1 AND id = $2;
 
 -- name: DeleteSession :exec
 DELETE FROM sessions WHERE token_hash = $1;

@@ -19,13 +19,13 @@ UPDATE environments SET name = $2, name_folded = $3 WHERE id = $1;
 SELECT * FROM environments WHERE id = $1;
 
 -- name: InsertUser :execrows
-INSERT INTO users (id, email, email_folded, name, password_hash, active, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO users (id, kind, email, email_folded, name, name_folded, password_hash, active, created_at, updated_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT DO NOTHING;
 
 -- name: UpdateUser :execrows
 UPDATE users
-SET email = $2, email_folded = $3, name = $4, password_hash = $5, active = $6, updated_at = $7
+SET email = $2, email_folded = $3, name = $4, name_folded = $5, password_hash = $6, active = $7, updated_at = $8
 WHERE id = $1;
 
 -- name: User :one
@@ -33,9 +33,6 @@ SELECT * FROM users WHERE id = $1;
 
 -- name: UserByEmail :one
 SELECT * FROM users WHERE email_folded = $1;
-
--- name: Users :many
-SELECT * FROM users ORDER BY email_folded;
 
 -- name: CountUsers :one
 SELECT COUNT(*) FROM users;
@@ -87,13 +84,6 @@ ON CONFLICT DO NOTHING;
 
 -- name: DeleteAssignment :execrows
 DELETE FROM role_assignments WHERE user_id = $1 AND id = $2;
-
--- name: Assignments :many
-SELECT a.id, a.user_id, a.role_id, r.name AS role_name, a.client_id, a.environment_id, a.created_at
-FROM role_assignments a
-JOIN roles r ON r.id = a.role_id
-WHERE a.user_id = $1
-ORDER BY a.created_at, a.id;
 
 -- name: Grants :many
 -- One row for each permission of each assignment.

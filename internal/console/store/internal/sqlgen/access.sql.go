@@ -112,6 +112,23 @@ func (q *Queries) DeleteSession(ctx context.Context, tokenHash string) error {
 	return err
 }
 
+const deleteSessionOfUser = `-- name: DeleteSessionOfUser :execrows
+DELETE FROM sessions WHERE user_id = $1 AND id = $2
+`
+
+type DeleteSessionOfUserParams struct {
+	UserID dbtype.Text
+	ID     string
+}
+
+func (q *Queries) DeleteSessionOfUser(ctx context.Context, arg DeleteSessionOfUserParams) (int64, error) {
+	result, err := q.exec(ctx, q.deleteSessionOfUserStmt, deleteSessionOfUser, arg.UserID, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const deleteSessionsOfUser = `-- name: DeleteSessionsOfUser :exec
 DELETE FROM sessions WHERE user_id = $1
 `
@@ -180,6 +197,38 @@ func (q *Queries) InsertAPIToken(ctx context.Context, arg InsertAPITokenParams) 
 	return result.RowsAffected()
 }
 
+const insertSession = `-- name: InsertSession :exec
+INSERT INTO sessions (id, token_hash, user_id, data, created_at, seen_at, expires_at, remote_addr, user_agent)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+`
+
+type InsertSessionParams struct {
+	ID         string
+	TokenHash  string
+	UserID     dbtype.Text
+	Data       []byte
+	CreatedAt  dbtype.Time
+	SeenAt     dbtype.Time
+	ExpiresAt  dbtype.Time
+	RemoteAddr string
+	UserAgent  string
+}
+
+func (q *Queries) InsertSession(ctx context.Context, arg InsertSessionParams) error {
+	_, err := q.exec(ctx, q.insertSessionStmt, insertSession,
+		arg.ID,
+		arg.TokenHash,
+		arg.UserID,
+		arg.Data,
+		arg.CreatedAt,
+		arg.SeenAt,
+		arg.ExpiresAt,
+		arg.RemoteAddr,
+		arg.UserAgent,
+	)
+	return err
+}
+
 const insertSignInAttempt = `-- name: InsertSignInAttempt :exec
 INSERT INTO sign_in_attempts (attempt_key, failed_at) VALUES ($1, $2)
 `
@@ -191,29 +240,6 @@ type InsertSignInAttemptParams struct {
 
 func (q *Queries) InsertSignInAttempt(ctx context.Context, arg InsertSignInAttemptParams) error {
 	_, err := q.exec(ctx, q.insertSignInAttemptStmt, insertSignInAttempt, arg.AttemptKey, arg.FailedAt)
-	return err
-}
-
-const putSession = `-- name: PutSession :exec
-INSERT INTO sessions (token_hash, user_id, data, expires_at) VALUES ($1, $2, $3, $4)
-ON CONFLICT (token_hash) DO UPDATE
-SET user_id = excluded.user_id, data = excluded.data, expires_at = excluded.expires_at
-`
-
-type PutSessionParams struct {
-	TokenHash string
-	UserID    dbtype.Text
-	Data      []byte
-	ExpiresAt dbtype.Time
-}
-
-func (q *Queries) PutSession(ctx context.Context, arg PutSessionParams) error {
-	_, err := q.exec(ctx, q.putSessionStmt, putSession,
-		arg.TokenHash,
-		arg.UserID,
-		arg.Data,
-		arg.ExpiresAt,
-	)
 	return err
 }
 
@@ -257,7 +283,7 @@ func (q *Queries) RevokeAPITokensOfUser(ctx context.Context, arg RevokeAPITokens
 }
 
 const session = `-- name: Session :one
-SELECT token_hash, user_id, data, expires_at FROM sessions WHERE token_hash = $1 AND expires_at > $2
+SELECT id, token_hash, user_id, data, created_at, seen_at, expires_at, remote_addr, user_agent FROM sessions WHERE token_hash = $1 AND expires_at > $2
 `
 
 type SessionParams struct {
@@ -269,12 +295,59 @@ func (q *Queries) Session(ctx context.Context, arg SessionParams) (Session, erro
 	row := q.queryRow(ctx, q.sessionStmt, session, arg.TokenHash, arg.ExpiresAt)
 	var i Session
 	err := row.Scan(
+		&i.ID,
 		&i.TokenHash,
 		&i.UserID,
 		&i.Data,
+		&i.CreatedAt,
+		&i.SeenAt,
 		&i.ExpiresAt,
+		&i.RemoteAddr,
+		&i.UserAgent,
 	)
 	return i, err
+}
+
+const sessionsOfUser = `-- name: SessionsOfUser :many
+SELECT id, token_hash, user_id, data, created_at, seen_at, expires_at, remote_addr, user_agent FROM sessions WHERE user_id = $1 AND expires_at > $2 ORDER BY seen_at DESC, id
+`
+
+type SessionsOfUserParams struct {
+	UserID    dbtype.Text
+	ExpiresAt dbtype.Time
+}
+
+func (q *Queries) SessionsOfUser(ctx context.Context, arg SessionsOfUserParams) ([]Session, error) {
+	rows, err := q.query(ctx, q.sessionsOfUserStmt, sessionsOfUser, arg.UserID, arg.ExpiresAt)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Session
+	for rows.Next() {
+		var i Session
+		if err := rows.Scan(
+			&i.ID,
+			&i.TokenHash,
+			&i.UserID,
+			&i.Data,
+			&i.CreatedAt,
+			&i.SeenAt,
+			&i.ExpiresAt,
+			&i.RemoteAddr,
+			&i.UserAgent,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const touchAPIToken = `-- name: TouchAPIToken :exec
@@ -290,4 +363,38 @@ type TouchAPITokenParams struct {
 func (q *Queries) TouchAPIToken(ctx context.Context, arg TouchAPITokenParams) error {
 	_, err := q.exec(ctx, q.touchAPITokenStmt, touchAPIToken, arg.LastUsedAt, arg.ID)
 	return err
+}
+
+const updateSession = `-- name: UpdateSession :execrows
+UPDATE sessions
+SET user_id = $1, data = $2, seen_at = $3, expires_at = $4,
+    remote_addr = $5, user_agent = $6
+WHERE token_hash = $7
+`
+
+type UpdateSessionParams struct {
+	UserID     dbtype.Text
+	Data       []byte
+	SeenAt     dbtype.Time
+	ExpiresAt  dbtype.Time
+	RemoteAddr string
+	UserAgent  string
+	TokenHash  string
+}
+
+// One that was ended meanwhile stays ended.
+func (q *Queries) UpdateSession(ctx context.Context, arg UpdateSessionParams) (int64, error) {
+	result, err := q.exec(ctx, q.updateSessionStmt, updateSession,
+		arg.UserID,
+		arg.Data,
+		arg.SeenAt,
+		arg.ExpiresAt,
+		arg.RemoteAddr,
+		arg.UserAgent,
+		arg.TokenHash,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }

@@ -39,9 +39,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.archiveOnboardingStmt, err = db.PrepareContext(ctx, archiveOnboarding); err != nil {
 		return nil, fmt.Errorf("error preparing query ArchiveOnboarding: %w", err)
 	}
-	if q.assignmentsStmt, err = db.PrepareContext(ctx, assignments); err != nil {
-		return nil, fmt.Errorf("error preparing query Assignments: %w", err)
-	}
 	if q.auditedSinceStmt, err = db.PrepareContext(ctx, auditedSince); err != nil {
 		return nil, fmt.Errorf("error preparing query AuditedSince: %w", err)
 	}
@@ -108,6 +105,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteSessionStmt, err = db.PrepareContext(ctx, deleteSession); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteSession: %w", err)
 	}
+	if q.deleteSessionOfUserStmt, err = db.PrepareContext(ctx, deleteSessionOfUser); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteSessionOfUser: %w", err)
+	}
 	if q.deleteSessionsOfUserStmt, err = db.PrepareContext(ctx, deleteSessionsOfUser); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteSessionsOfUser: %w", err)
 	}
@@ -161,6 +161,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.insertRolePermissionStmt, err = db.PrepareContext(ctx, insertRolePermission); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertRolePermission: %w", err)
+	}
+	if q.insertSessionStmt, err = db.PrepareContext(ctx, insertSession); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertSession: %w", err)
 	}
 	if q.insertSettingStmt, err = db.PrepareContext(ctx, insertSetting); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertSetting: %w", err)
@@ -222,9 +225,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.putRevokedKeyStmt, err = db.PrepareContext(ctx, putRevokedKey); err != nil {
 		return nil, fmt.Errorf("error preparing query PutRevokedKey: %w", err)
 	}
-	if q.putSessionStmt, err = db.PrepareContext(ctx, putSession); err != nil {
-		return nil, fmt.Errorf("error preparing query PutSession: %w", err)
-	}
 	if q.putSettingStmt, err = db.PrepareContext(ctx, putSetting); err != nil {
 		return nil, fmt.Errorf("error preparing query PutSetting: %w", err)
 	}
@@ -282,6 +282,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.sessionStmt, err = db.PrepareContext(ctx, session); err != nil {
 		return nil, fmt.Errorf("error preparing query Session: %w", err)
 	}
+	if q.sessionsOfUserStmt, err = db.PrepareContext(ctx, sessionsOfUser); err != nil {
+		return nil, fmt.Errorf("error preparing query SessionsOfUser: %w", err)
+	}
 	if q.setOnboardingAbandonedStmt, err = db.PrepareContext(ctx, setOnboardingAbandoned); err != nil {
 		return nil, fmt.Errorf("error preparing query SetOnboardingAbandoned: %w", err)
 	}
@@ -321,6 +324,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.updateRoleStmt, err = db.PrepareContext(ctx, updateRole); err != nil {
 		return nil, fmt.Errorf("error preparing query UpdateRole: %w", err)
 	}
+	if q.updateSessionStmt, err = db.PrepareContext(ctx, updateSession); err != nil {
+		return nil, fmt.Errorf("error preparing query UpdateSession: %w", err)
+	}
 	if q.updateUserStmt, err = db.PrepareContext(ctx, updateUser); err != nil {
 		return nil, fmt.Errorf("error preparing query UpdateUser: %w", err)
 	}
@@ -332,9 +338,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.userByEmailStmt, err = db.PrepareContext(ctx, userByEmail); err != nil {
 		return nil, fmt.Errorf("error preparing query UserByEmail: %w", err)
-	}
-	if q.usersStmt, err = db.PrepareContext(ctx, users); err != nil {
-		return nil, fmt.Errorf("error preparing query Users: %w", err)
 	}
 	return &q, nil
 }
@@ -364,11 +367,6 @@ func (q *Queries) Close() error {
 	if q.archiveOnboardingStmt != nil {
 		if cerr := q.archiveOnboardingStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing archiveOnboardingStmt: %w", cerr)
-		}
-	}
-	if q.assignmentsStmt != nil {
-		if cerr := q.assignmentsStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing assignmentsStmt: %w", cerr)
 		}
 	}
 	if q.auditedSinceStmt != nil {
@@ -481,6 +479,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deleteSessionStmt: %w", cerr)
 		}
 	}
+	if q.deleteSessionOfUserStmt != nil {
+		if cerr := q.deleteSessionOfUserStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteSessionOfUserStmt: %w", cerr)
+		}
+	}
 	if q.deleteSessionsOfUserStmt != nil {
 		if cerr := q.deleteSessionsOfUserStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteSessionsOfUserStmt: %w", cerr)
@@ -569,6 +572,11 @@ func (q *Queries) Close() error {
 	if q.insertRolePermissionStmt != nil {
 		if cerr := q.insertRolePermissionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertRolePermissionStmt: %w", cerr)
+		}
+	}
+	if q.insertSessionStmt != nil {
+		if cerr := q.insertSessionStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertSessionStmt: %w", cerr)
 		}
 	}
 	if q.insertSettingStmt != nil {
@@ -671,11 +679,6 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing putRevokedKeyStmt: %w", cerr)
 		}
 	}
-	if q.putSessionStmt != nil {
-		if cerr := q.putSessionStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing putSessionStmt: %w", cerr)
-		}
-	}
 	if q.putSettingStmt != nil {
 		if cerr := q.putSettingStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing putSettingStmt: %w", cerr)
@@ -771,6 +774,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing sessionStmt: %w", cerr)
 		}
 	}
+	if q.sessionsOfUserStmt != nil {
+		if cerr := q.sessionsOfUserStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing sessionsOfUserStmt: %w", cerr)
+		}
+	}
 	if q.setOnboardingAbandonedStmt != nil {
 		if cerr := q.setOnboardingAbandonedStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing setOnboardingAbandonedStmt: %w", cerr)
@@ -836,6 +844,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing updateRoleStmt: %w", cerr)
 		}
 	}
+	if q.updateSessionStmt != nil {
+		if cerr := q.updateSessionStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing updateSessionStmt: %w", cerr)
+		}
+	}
 	if q.updateUserStmt != nil {
 		if cerr := q.updateUserStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing updateUserStmt: %w", cerr)
@@ -854,11 +867,6 @@ func (q *Queries) Close() error {
 	if q.userByEmailStmt != nil {
 		if cerr := q.userByEmailStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing userByEmailStmt: %w", cerr)
-		}
-	}
-	if q.usersStmt != nil {
-		if cerr := q.usersStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing usersStmt: %w", cerr)
 		}
 	}
 	return err
@@ -905,7 +913,6 @@ type Queries struct {
 	agentKeyStmt                  *sql.Stmt
 	allRolePermissionsStmt        *sql.Stmt
 	archiveOnboardingStmt         *sql.Stmt
-	assignmentsStmt               *sql.Stmt
 	auditedSinceStmt              *sql.Stmt
 	bindAgentStmt                 *sql.Stmt
 	clearObjectUnseenStmt         *sql.Stmt
@@ -928,6 +935,7 @@ type Queries struct {
 	deleteRoleStmt                *sql.Stmt
 	deleteRolePermissionsStmt     *sql.Stmt
 	deleteSessionStmt             *sql.Stmt
+	deleteSessionOfUserStmt       *sql.Stmt
 	deleteSessionsOfUserStmt      *sql.Stmt
 	deleteSignInAttemptsStmt      *sql.Stmt
 	deleteSignInAttemptsAtStmt    *sql.Stmt
@@ -946,6 +954,7 @@ type Queries struct {
 	insertOnboardingStmt          *sql.Stmt
 	insertRoleStmt                *sql.Stmt
 	insertRolePermissionStmt      *sql.Stmt
+	insertSessionStmt             *sql.Stmt
 	insertSettingStmt             *sql.Stmt
 	insertSignInAttemptStmt       *sql.Stmt
 	insertUserStmt                *sql.Stmt
@@ -966,7 +975,6 @@ type Queries struct {
 	putObjectStmt                 *sql.Stmt
 	putOnboardingStatusStmt       *sql.Stmt
 	putRevokedKeyStmt             *sql.Stmt
-	putSessionStmt                *sql.Stmt
 	putSettingStmt                *sql.Stmt
 	recordPresenceStmt            *sql.Stmt
 	recordPublishedSlugStmt       *sql.Stmt
@@ -986,6 +994,7 @@ type Queries struct {
 	rolePermissionsStmt           *sql.Stmt
 	rolesStmt                     *sql.Stmt
 	sessionStmt                   *sql.Stmt
+	sessionsOfUserStmt            *sql.Stmt
 	setOnboardingAbandonedStmt    *sql.Stmt
 	settingStmt                   *sql.Stmt
 	stampInventoryDoneStmt        *sql.Stmt
@@ -999,11 +1008,11 @@ type Queries struct {
 	updateClusterStmt             *sql.Stmt
 	updateEnvironmentStmt         *sql.Stmt
 	updateRoleStmt                *sql.Stmt
+	updateSessionStmt             *sql.Stmt
 	updateUserStmt                *sql.Stmt
 	useInstallTokenStmt           *sql.Stmt
 	userStmt                      *sql.Stmt
 	userByEmailStmt               *sql.Stmt
-	usersStmt                     *sql.Stmt
 }
 
 func (q *Queries) WithTx(tx *sql.Tx) *Queries {
@@ -1015,7 +1024,6 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		agentKeyStmt:                  q.agentKeyStmt,
 		allRolePermissionsStmt:        q.allRolePermissionsStmt,
 		archiveOnboardingStmt:         q.archiveOnboardingStmt,
-		assignmentsStmt:               q.assignmentsStmt,
 		auditedSinceStmt:              q.auditedSinceStmt,
 		bindAgentStmt:                 q.bindAgentStmt,
 		clearObjectUnseenStmt:         q.clearObjectUnseenStmt,
@@ -1038,6 +1046,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		deleteRoleStmt:                q.deleteRoleStmt,
 		deleteRolePermissionsStmt:     q.deleteRolePermissionsStmt,
 		deleteSessionStmt:             q.deleteSessionStmt,
+		deleteSessionOfUserStmt:       q.deleteSessionOfUserStmt,
 		deleteSessionsOfUserStmt:      q.deleteSessionsOfUserStmt,
 		deleteSignInAttemptsStmt:      q.deleteSignInAttemptsStmt,
 		deleteSignInAttemptsAtStmt:    q.deleteSignInAttemptsAtStmt,
@@ -1056,6 +1065,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertOnboardingStmt:          q.insertOnboardingStmt,
 		insertRoleStmt:                q.insertRoleStmt,
 		insertRolePermissionStmt:      q.insertRolePermissionStmt,
+		insertSessionStmt:             q.insertSessionStmt,
 		insertSettingStmt:             q.insertSettingStmt,
 		insertSignInAttemptStmt:       q.insertSignInAttemptStmt,
 		insertUserStmt:                q.insertUserStmt,
@@ -1076,7 +1086,6 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		putObjectStmt:                 q.putObjectStmt,
 		putOnboardingStatusStmt:       q.putOnboardingStatusStmt,
 		putRevokedKeyStmt:             q.putRevokedKeyStmt,
-		putSessionStmt:                q.putSessionStmt,
 		putSettingStmt:                q.putSettingStmt,
 		recordPresenceStmt:            q.recordPresenceStmt,
 		recordPublishedSlugStmt:       q.recordPublishedSlugStmt,
@@ -1096,6 +1105,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		rolePermissionsStmt:           q.rolePermissionsStmt,
 		rolesStmt:                     q.rolesStmt,
 		sessionStmt:                   q.sessionStmt,
+		sessionsOfUserStmt:            q.sessionsOfUserStmt,
 		setOnboardingAbandonedStmt:    q.setOnboardingAbandonedStmt,
 		settingStmt:                   q.settingStmt,
 		stampInventoryDoneStmt:        q.stampInventoryDoneStmt,
@@ -1109,10 +1119,10 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		updateClusterStmt:             q.updateClusterStmt,
 		updateEnvironmentStmt:         q.updateEnvironmentStmt,
 		updateRoleStmt:                q.updateRoleStmt,
+		updateSessionStmt:             q.updateSessionStmt,
 		updateUserStmt:                q.updateUserStmt,
 		useInstallTokenStmt:           q.useInstallTokenStmt,
 		userStmt:                      q.userStmt,
 		userByEmailStmt:               q.userByEmailStmt,
-		usersStmt:                     q.usersStmt,
 	}
 }

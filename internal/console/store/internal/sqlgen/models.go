@@ -85,10 +85,15 @@ type RolePermission struct {
 }
 
 type Session struct {
-	TokenHash string
-	UserID    dbtype.Text
-	Data      []byte
-	ExpiresAt dbtype.Time
+	ID         string
+	TokenHash  string
+	UserID     dbtype.Text
+	Data       []byte
+	CreatedAt  dbtype.Time
+	SeenAt     dbtype.Time
+	ExpiresAt  dbtype.Time
+	RemoteAddr string
+	UserAgent  string
 }
 
 type User struct {
@@ -100,4 +105,6 @@ type User struct {
 	Active       bool
 	CreatedAt    dbtype.Time
 	UpdatedAt    dbtype.Time
+	NameFolded   string
+	Kind         string
 }

@@ -38,55 +38,6 @@ func (q *Queries) AllRolePermissions(ctx context.Context) ([]RolePermission, err
 	return items, nil
 }
 
-const assignments = `-- name: Assignments :many
-SELECT a.id, a.user_id, a.role_id, r.name AS role_name, a.client_id, a.environment_id, a.created_at
-FROM role_assignments a
-JOIN roles r ON r.id = a.role_id
-WHERE a.user_id = $1
-ORDER BY a.created_at, a.id
-`
-
-type AssignmentsRow struct {
-	ID            string
-	UserID        string
-	RoleID        string
-	RoleName      string
-	ClientID      dbtype.Text
-	EnvironmentID dbtype.Text
-	CreatedAt     dbtype.Time
-}
-
-func (q *Queries) Assignments(ctx context.Context, userID string) ([]AssignmentsRow, error) {
-	rows, err := q.query(ctx, q.assignmentsStmt, assignments, userID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []AssignmentsRow
-	for rows.Next() {
-		var i AssignmentsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.UserID,
-			&i.RoleID,
-			&i.RoleName,
-			&i.ClientID,
-			&i.EnvironmentID,
-			&i.CreatedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const client = `-- name: Client :one
 SELECT id, name, name_folded, created_at FROM clients WHERE id = $1
 `
@@ -358,16 +309,18 @@ func (q *Queries) InsertRolePermission(ctx context.Context, arg InsertRolePermis
 }
 
 const insertUser = `-- name: InsertUser :execrows
-INSERT INTO users (id, email, email_folded, name, password_hash, active, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO users (id, kind, email, email_folded, name, name_folded, password_hash, active, created_at, updated_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT DO NOTHING
 `
 
 type InsertUserParams struct {
 	ID           string
+	Kind         string
 	Email        string
 	EmailFolded  string
 	Name         string
+	NameFolded   string
 	PasswordHash string
 	Active       bool
 	CreatedAt    dbtype.Time
@@ -377,9 +330,11 @@ type InsertUserParams struct {
 func (q *Queries) InsertUser(ctx context.Context, arg InsertUserParams) (int64, error) {
 	result, err := q.exec(ctx, q.insertUserStmt, insertUser,
 		arg.ID,
+		arg.Kind,
 		arg.Email,
 		arg.EmailFolded,
 		arg.Name,
+		arg.NameFolded,
 		arg.PasswordHash,
 		arg.Active,
 		arg.CreatedAt,
@@ -541,7 +496,7 @@ func (q *Queries) UpdateRole(ctx context.Context, arg UpdateRoleParams) (int64, 
 
 const updateUser = `-- name: UpdateUser :execrows
 UPDATE users
-SET email = $2, email_folded = $3, name = $4, password_hash = $5, active = $6, updated_at = $7
+SET email = $2, email_folded = $3, name = $4, name_folded = $5, password_hash = $6, active = $7, updated_at = $8
 WHERE id = $1
 `
 
@@ -550,6 +505,7 @@ type UpdateUserParams struct {
 	Email        string
 	EmailFolded  string
 	Name         string
+	NameFolded   string
 	PasswordHash string
 	Active       bool
 	UpdatedAt    dbtype.Time
@@ -561,6 +517,7 @@ func (q *Queries) UpdateUser(ctx context.Context, arg UpdateUserParams) (int64, 
 		arg.Email,
 		arg.EmailFolded,
 		arg.Name,
+		arg.NameFolded,
 		arg.PasswordHash,
 		arg.Active,
 		arg.UpdatedAt,
@@ -572,7 +529,7 @@ func (q *Queries) UpdateUser(ctx context.Context, arg UpdateUserParams) (int64, 
 }
 
 const user = `-- name: User :one
-SELECT id, email, email_folded, name, password_hash, active, created_at, updated_at FROM users WHERE id = $1
+SELECT id, email, email_folded, name, password_hash, active, created_at, updated_at, name_folded, kind FROM users WHERE id = $1
 `
 
 func (q *Queries) User(ctx context.Context, id string) (User, error) {
@@ -587,12 +544,14 @@ func (q *Queries) User(ctx context.Context, id string) (User, error) {
 		&i.Active,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.NameFolded,
+		&i.Kind,
 	)
 	return i, err
 }
 
 const userByEmail = `-- name: UserByEmail :one
-SELECT id, email, email_folded, name, password_hash, active, created_at, updated_at FROM users WHERE email_folded = $1
+SELECT id, email, email_folded, name, password_hash, active, created_at, updated_at, name_folded, kind FROM users WHERE email_folded = $1
 `
 
 func (q *Queries) UserByEmail(ctx context.Context, emailFolded string) (User, error) {
@@ -607,42 +566,8 @@ func (q *Queries) UserByEmail(ctx context.Context, emailFolded string) (User, er
 		&i.Active,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.NameFolded,
+		&i.Kind,
 	)
 	return i, err
-}
-
-const users = `-- name: Users :many
-SELECT id, email, email_folded, name, password_hash, active, created_at, updated_at FROM users ORDER BY email_folded
-`
-
-func (q *Queries) Users(ctx context.Context) ([]User, error) {
-	rows, err := q.query(ctx, q.usersStmt, users)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []User
-	for rows.Next() {
-		var i User
-		if err := rows.Scan(
-			&i.ID,
-			&i.Email,
-			&i.EmailFolded,
-			&i.Name,
-			&i.PasswordHash,
-			&i.Active,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }

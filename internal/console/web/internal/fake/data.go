@@ -28,7 +28,7 @@ const Hostile = `<img src=x onerror=alert(1)>"'&`
 
 // Empty is a console right after its first start.
 func Empty(now func() time.Time) *World {
-	return &World{
+	w := &World{
 		Now: now, Attempts: map[string]onboarding.Status{}, Objects: map[string][]inventory.Object{},
 		Users: map[string]access.Principal{
 			Admin: {UserID: Admin, Email: "mira.okafor@ostmark.example", Name: "Mira Okafor", Grants: []access.Grant{{Role: "administrator", Permissions: access.Permissions()}}},
@@ -38,6 +38,8 @@ func Empty(now func() time.Time) *World {
 			Nobody: {UserID: Nobody, Email: "new@ostmark.example"},
 		},
 	}
+	w.team(func(d time.Duration) time.Time { return now().Add(-d) }, 0)
+	return w
 }
 
 // Full is a console with clients, clusters in every condition and attempts in every state.
@@ -51,6 +53,7 @@ func Full(now func() time.Time) *World {
 			w.Environments = append(w.Environments, tenancy.Environment{ID: "en_" + c.ID[3:] + "_" + e, ClientID: c.ID, Name: e})
 		}
 	}
+	w.team(before, 130)
 	w.Clusters = clusters(before)
 	for _, c := range w.Clusters {
 		w.Objects[c.ID] = nil

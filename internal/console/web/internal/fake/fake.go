@@ -40,6 +40,7 @@ type World struct {
 	Audited      []audit.Event // newest first
 	Tokens       []enrollment.Token
 	Findings     map[string]enrollment.Findings // by agent id
+	Team         Team
 	// Broken, where set, is what every read answers.
 	Broken error
 	// Now is the time at which new things are made.
@@ -81,6 +82,9 @@ func (Sessions) UserID(ctx context.Context) string {
 	}
 	return ""
 }
+
+// Alive implements web.Sessions.
+func (s Sessions) Alive(ctx context.Context) (bool, error) { return s.UserID(ctx) != "", nil }
 
 // Access implements web.Access.
 type Access struct{ *World }

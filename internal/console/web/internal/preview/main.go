@@ -53,7 +53,7 @@ func scenes(c clock.Clock, logger *slog.Logger) (http.Handler, error) {
 		"nobody": {fake.Full(c.Now), fake.Nobody}, "broken": {broken, fake.Admin}, "anonymous": {fake.Full(c.Now), ""},
 	} {
 		handler, err := web.New(web.Config{
-			Sessions: fake.Sessions{}, Access: fake.Access{World: s.world}, Tenancy: fake.Tenancy{World: s.world}, Onboarding: fake.Onboarding{World: s.world},
+			Sessions: fake.Sessions{}, Access: fake.Access{World: s.world}, Tenancy: fake.Tenancy{World: s.world}, People: fake.People{World: s.world}, Onboarding: fake.Onboarding{World: s.world},
 			Inventory: fake.Inventory{World: s.world}, Fleet: fake.Fleet{World: s.world}, Enrollment: fake.Enrollment{World: s.world}, Template: 1, Audit: fake.Audit{World: s.world}, Health: fake.Health{World: s.world}, Clock: c, Logger: logger, Version: "0.9.2", PublicURL: "http://" + "console.ostmark.example", SyncInterval: 5 * time.Minute,
 		})
 		if err != nil {
