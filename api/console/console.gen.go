@@ -998,6 +998,9 @@ type ServerInterface interface {
 	// CreateClient Add a client
 	// (POST /api/v1/clients)
 	CreateClient(w http.ResponseWriter, r *http.Request)
+	// DeleteClient Delete a client without environments
+	// (DELETE /api/v1/clients/{clientID})
+	DeleteClient(w http.ResponseWriter, r *http.Request, clientID ClientIDParam)
 	// GetClient Read a client
 	// (GET /api/v1/clients/{clientID})
 	GetClient(w http.ResponseWriter, r *http.Request, clientID ClientIDParam)
@@ -1061,6 +1064,9 @@ type ServerInterface interface {
 	// PostFindings Post the findings of a self-check
 	// (POST /api/v1/enroll/findings)
 	PostFindings(w http.ResponseWriter, r *http.Request)
+	// DeleteEnvironment Delete an environment in which nothing is left
+	// (DELETE /api/v1/environments/{environmentID})
+	DeleteEnvironment(w http.ResponseWriter, r *http.Request, environmentID EnvironmentIDParam)
 	// UpdateEnvironment Rename an environment
 	// (PATCH /api/v1/environments/{environmentID})
 	UpdateEnvironment(w http.ResponseWriter, r *http.Request, environmentID EnvironmentIDParam)
@@ -1211,6 +1217,32 @@ func (siw *ServerInterfaceWrapper) CreateClient(w http.ResponseWriter, r *http.R
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.CreateClient(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteClient operation middleware
+func (siw *ServerInterfaceWrapper) DeleteClient(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "clientID" -------------
+	var clientID ClientIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "clientID", r.PathValue("clientID"), &clientID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "clientID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteClient(w, r, clientID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1989,6 +2021,32 @@ func (siw *ServerInterfaceWrapper) PostFindings(w http.ResponseWriter, r *http.R
 	handler.ServeHTTP(w, r)
 }
 
+// DeleteEnvironment operation middleware
+func (siw *ServerInterfaceWrapper) DeleteEnvironment(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "environmentID" -------------
+	var environmentID EnvironmentIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "environmentID", r.PathValue("environmentID"), &environmentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "environmentID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteEnvironment(w, r, environmentID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // UpdateEnvironment operation middleware
 func (siw *ServerInterfaceWrapper) UpdateEnvironment(w http.ResponseWriter, r *http.Request) {
 
@@ -2723,10 +2781,12 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/session/password", wrapper.ChangePassword)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clients", wrapper.ListClients)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/clients", wrapper.CreateClient)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/clients/{clientID}", wrapper.DeleteClient)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clients/{clientID}", wrapper.GetClient)
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/clients/{clientID}", wrapper.UpdateClient)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clients/{clientID}/environments", wrapper.ListEnvironments)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/clients/{clientID}/environments", wrapper.CreateEnvironment)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/environments/{environmentID}", wrapper.DeleteEnvironment)
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/environments/{environmentID}", wrapper.UpdateEnvironment)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/users", wrapper.ListUsers)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/users", wrapper.CreateUser)
@@ -2942,6 +3002,39 @@ type CreateClientdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response CreateClientdefaultApplicationProblemPlusJSONResponse) VisitCreateClientResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteClientRequestObject struct {
+	ClientID ClientIDParam `json:"clientID"`
+}
+
+type DeleteClientResponseObject interface {
+	VisitDeleteClientResponse(w http.ResponseWriter) error
+}
+
+type DeleteClient204Response struct {
+}
+
+func (response DeleteClient204Response) VisitDeleteClientResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteClientdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteClientdefaultApplicationProblemPlusJSONResponse) VisitDeleteClientResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3766,6 +3859,39 @@ type PostFindingsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response PostFindingsdefaultApplicationProblemPlusJSONResponse) VisitPostFindingsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteEnvironmentRequestObject struct {
+	EnvironmentID EnvironmentIDParam `json:"environmentID"`
+}
+
+type DeleteEnvironmentResponseObject interface {
+	VisitDeleteEnvironmentResponse(w http.ResponseWriter) error
+}
+
+type DeleteEnvironment204Response struct {
+}
+
+func (response DeleteEnvironment204Response) VisitDeleteEnvironmentResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteEnvironmentdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteEnvironmentdefaultApplicationProblemPlusJSONResponse) VisitDeleteEnvironmentResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4619,6 +4745,9 @@ type StrictServerInterface interface {
 	// CreateClient Add a client
 	// (POST /api/v1/clients)
 	CreateClient(ctx context.Context, request CreateClientRequestObject) (CreateClientResponseObject, error)
+	// DeleteClient Delete a client without environments
+	// (DELETE /api/v1/clients/{clientID})
+	DeleteClient(ctx context.Context, request DeleteClientRequestObject) (DeleteClientResponseObject, error)
 	// GetClient Read a client
 	// (GET /api/v1/clients/{clientID})
 	GetClient(ctx context.Context, request GetClientRequestObject) (GetClientResponseObject, error)
@@ -4682,6 +4811,9 @@ type StrictServerInterface interface {
 	// PostFindings Post the findings of a self-check
 	// (POST /api/v1/enroll/findings)
 	PostFindings(ctx context.Context, request PostFindingsRequestObject) (PostFindingsResponseObject, error)
+	// DeleteEnvironment Delete an environment in which nothing is left
+	// (DELETE /api/v1/environments/{environmentID})
+	DeleteEnvironment(ctx context.Context, request DeleteEnvironmentRequestObject) (DeleteEnvironmentResponseObject, error)
 	// UpdateEnvironment Rename an environment
 	// (PATCH /api/v1/environments/{environmentID})
 	UpdateEnvironment(ctx context.Context, request UpdateEnvironmentRequestObject) (UpdateEnvironmentResponseObject, error)
@@ -4918,6 +5050,32 @@ func (sh *strictHandler) CreateClient(w http.ResponseWriter, r *http.Request) {
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(CreateClientResponseObject); ok {
 		if err := validResponse.VisitCreateClientResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteClient operation middleware
+func (sh *strictHandler) DeleteClient(w http.ResponseWriter, r *http.Request, clientID ClientIDParam) {
+	var request DeleteClientRequestObject
+
+	request.ClientID = clientID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteClient(ctx, request.(DeleteClientRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteClient")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteClientResponseObject); ok {
+		if err := validResponse.VisitDeleteClientResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -5518,6 +5676,32 @@ func (sh *strictHandler) PostFindings(w http.ResponseWriter, r *http.Request) {
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(PostFindingsResponseObject); ok {
 		if err := validResponse.VisitPostFindingsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteEnvironment operation middleware
+func (sh *strictHandler) DeleteEnvironment(w http.ResponseWriter, r *http.Request, environmentID EnvironmentIDParam) {
+	var request DeleteEnvironmentRequestObject
+
+	request.EnvironmentID = environmentID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteEnvironment(ctx, request.(DeleteEnvironmentRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteEnvironment")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteEnvironmentResponseObject); ok {
+		if err := validResponse.VisitDeleteEnvironmentResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -6228,44 +6412,46 @@ var swaggerSpec = []string{
 	"ZPhDXXBIXsLDDsKeHHxym/UVQdlPNhAp6/FRRfgu/oSp2ABHOD8QdnUaIA4kgu/ltw9yH5II+5jfVxdb",
 	"PRgmkoOxkeok8EYftoAEwvvFWpp+VUPmzUu2Ht7vIPPZLg871DExi6+D8hHHJICklTMBF97lOJd2zIT8",
 	"JmibNzW3Sf1uHMQkUEzTbQRiduy5TqNTT0XKCnNzkJB97ObSXcQ1BbMJ2x8emdW43oPT4ekiU8LSX2Q2",
-	"HE8bTnQGQYUoqzXFaH5+77KVHlrJ/weQHo3jGEb9lrkIuzj7ghDyBvCeGNk5OanvXFk4W6kO8ndFFh6e",
-	"x0P9Mzh8XxaudUD4UOfPrbfr+M1tWPSknoTSKpCqDBTxWApJel9o3kA06VFuJAFOLQvdvUkJorDRfRUJ",
-	"FyHKA4TsYn3FxHjZaJIFX4WJQp/jEW8mmh75mEeSKyO08DbI2ICPRGj93jQfsvl2mlIOKfyHLcw9O6q1",
-	"YSbVBriBie4Oqj06Nzi9RZIhMpK2d/kZZ5s+ZhZk8XXr1S/DgZ+xftFs2HMMf0AIRGXqHEb5GKK2v6xd",
-	"bvo58qad3k5HNgBqTZUmtgIoql82O70uYv3Nu+7J3QMcpj8fQRPZuc13wDvNWx0HvBLcmztgdHiJ7KRc",
-	"aKdkc2o2VE8sbFWRLJ0MFyFNJtQI8xK5qtUiGz+2E562qN/40bDX4M61S7qWP/70GVqxkosEPX2u62V3",
-	"3cmG4V3VE/I/R463W0F+ZJYXKaz9vFysNWJ9DHXuKjhN02x+H5Jnp9P1wlQjPkLb370v+rieV7uDQKt8",
-	"gSiTK0KXCHKhSzMkK1NzT+yBVcseyM+DCqo271WjemoS8B+cx/tar4k9WuqcuoNjYWmDixjpCwRW+uoK",
-	"H7VoHq59rOPxWK5qHtqQvFMU9ZmjeWe9EyL6J5seVh3gaRDYF0Kxg8Zi5rfBilh1pfq0Ol4yUCd4hFo7",
-	"rbO8unNi+lCTx7qjOP/TSHdahOCU0WKrSRpCuNVLtFsuE1TK+F5DqF5hUEXkbe2iAJohvJDAN5hnkftf",
-	"5cq3kjYXwKILrfYI9OzsW/eZDzgnd2AvXMHIXxrSnI0IZC4A1bfAuOUT08Z2g4ms0jk2WKDfSgKm98y3",
-	"Z0hAymhmromx2RZqfz+8fIv++z//a+6KfCTkuXAtr3VeyZLF9GVzZ667TWS8qmyx9WkiyGrp2o1iwKoT",
-	"Ukx1l7YdvHZjcS4k3o6h2xZ9JumIq00FxoMzi6OE1hw09ucUbZIpZBRzrC/KPiHBTdlxb1jjRu2DoGmC",
-	"pJv6Ko8ejZucPswGTcVbeN24ZnEYcdA1QfvQz2ALpE5AvKp6bTvarjD2cz7abo0Tou4t6GYTVpY6YWOd",
-	"2YYLp2wNyoCsjEoibJ5hdgRc3gtTffTQHW7VmcDi0egcoMOa5Qwe/yVqx76qa/jaR7lvbwnNhi+GZXAM",
-	"g6/q+TW1zs0oIEtGtaOmVd+qCcXhpKzRc9vlqLl/x5ToTxUPCm/lOrIIbFwvdHj02toDzXDqxQK/vldE",
-	"W+H/pbM4jA4bYNnotCcklhVZi/dEMDs3L8/vbavqh3n97qK2NAcKm8vwqpqR+abLI7jVay0Fjq06Bdc6",
-	"TUgz7xupTbCprm2q8Kg5xTiyMWMj5FJrttCZHxq0DZgOzH6So0H5Qtxa5bRq6CCZLr0ZCFvTXCEG3PA2",
-	"jThsXzMh3bUgE/Hb5q0jg07O4W374YxRwUSTvQOfkYwC8sWJ65/+WFZZpWvM72ut7x5s45D2XM/HZFzU",
-	"pvoc0y7OvrS0C5f/ecjMi6bOtMgB5LzqhNRqelws90qO8h3DJ7AkHu3dToYaTtd5ufzSszY0Ao+Ty7ps",
-	"lHVoImuT3EMc7SGVVupfl6s9dHPr8TUnd9DRyPu0/WVsQbuq+jH4Xs/l7IdHa5HHcjibZVvPh07MjOtY",
-	"PVga7VaeBlAHPhDTO5RHA7rXzo2fhjmHHLCAAQ7lN2bk3h7l/1U40qAwCQjuVtXgfJjcrlypbcTEYvQh",
-	"eNyZGYJLxYO6MKhrKP//hOlIog5S9pmQk6GKKZo4qeavmUQNqSRuRSB89J3a5t5iG0E1F5ToKKAWYFW8",
-	"9vnZ11aQscUiJxR88+Qblm2REpk6N9KMoewDhyLfBjcLmyl9sx6b/rYhckUoeu4CtJFQq97fZbC9/8ME",
-	"9xM2xb+MahQYmC5ApiuE0YKDWIWEaFpGaOo0PWhRcNX/weiyniY9v5eDa7AflW8qP4ci7MmSLXULi06D",
-	"6I0eMWVczPXMm1pf53Yn/XalHhmpJHWlvd31HG9Mk5JJ/Ke+yeKR05FNz8GpC7C5gdxQBA0rvtZj5/fq",
-	"Pz3cwlgQFn3juIT5+ic0ewzwjBpnZeWK5Zk4DDiTme0SFvOmHQhgn/y0nH0xp+UN6GRh05jP+M4yFDSd",
-	"NN7WSU5T0OqqzSC+9t2oJgPwtW8sMhmMf1kxRITt34UINR2VXHLFVl8CnLG926DY3+Zh4zR7xur7eUkz",
-	"YTs22XfqjVjQTWm7UlF7/LG4Fadhf6MlQ4yiDeO3hC4TJAhNARWcLTleC80mdB+v80CL9i2m1DZX+A5Q",
-	"DvgWskRr4BoU3Bsla4QF2tgrWBsSUWeWBHcSTHHOG5c4fKLoiKccs4wARV8JD8+96aUUfRnf74RJ/J3s",
-	"0PmWiFMraqWopzC3cy49cm9FTbdfnIYkq9aaR1bUTEvJqRW1UtQy//oQNEy06LHze9NUubNDjkXcOI3D",
-	"fPcI1vnUKLAJvGo/JoNeu7x1L0LT8bWWyfeow+OCqM1GiRQ2lYjY7TSIgGYNmRVIDPNgp69YqZtjahdO",
-	"mRFlrm2QwFsloDa6ReUpukA8nOWG69CyvlfL9qLUjRd2xZBRVA9ENtNwC9PI9ciK6vSkqtTTpCIOMIUR",
-	"/i9DxrpcQoBLOo4Iyyk4TLwnaFywhj0wP1O284k7aDpMthWt782GhuCvoyljQ5teLEB3P0ZY6hv6bKNU",
-	"xXFisVDjggsp4HEEkHyZfR+PIvHnjabtLVUietBePodjsPKqifyn6coa9LCfUAnUs3ifE3PaiJLzyCD8",
-	"0H6HdlKZ31d/9Dj43lF8IOoZcI6DRX2Kk/xWh3AMhkx/8eFnuB8xzXRA15391/cKNN5JZPMCgd85IJtO",
-	"4HMNDLuQ6M2AtihQGdCuTlK7XbQvAjfTaU+rnuhVOqFaif2x6tfsf3K7D38yEj74hYXXl/pffQp/8JsJ",
-	"bz28f/ifAAAA//8=",
+	"HE8bTnQGQYUoqzXFaH5+77KVGoxjN/ZkVAsfWlpBnpkIvutHqn+WWOsrG7w9Rb/oPmJEav9DENc35rtl",
+	"tESgZ2ffIkI/lEJH90m6qm7BWO/K/+/1Gj1hjWNh9XvvjsvAzMI9Ur0OG0LmUJhO4pzsB5BTAe7sCzpb",
+	"bwDvebh2mGDqm5AWzuytg/xdkeGDkutnwEe/LFzr2P6hWKlbbxcnndsI90k9n6hVt6iSicRjKSTpfaF5",
+	"mdSkR7mRzzm1WuOuwEoQhY1ukUm4CFEeIGQX6ysmxqs5Ju/zVZjz9Tke8WbO8JGPeSRPNkILb4PkG/hI",
+	"hDbVTB8pmzqpKeWQetywhblnRzUczaTal2Jgohu9aufcDU5vkWSIjKTtXX7G2aaPmdXUky429rKux3y2",
+	"+kWz99IxXDs17ZctDqR8DLHAXtbuqf0cedNOm64j23K1/lgTG3QU1e8Nnl4XsaGDXU/z7gEOM9mPoIns",
+	"XMw84J3mBZ0DXgmuQB4wOrwPeFIutFN9OzUbqueItqpIlk6Gi5AmE2pE7Ilc1crKTUjCCU/bn8G4RLHX",
+	"4M51dKFWCvD0GVqxkosEPX2uS593PQOG4V3Vays+R4632wzgyCwvUiP9eXnLa8T6GOrcVXCaptn8PiTP",
+	"Tv/5hSksfYS2v3v193F9UHYHgVb5AlEmV4QuEeRCV9lIVqbmyt8Dq5Y9kJ8HxXBt3qtGIdwk4D84j/dl",
+	"exN7tNQ5dQfHwtLGiTHSd0Gs9C0kPgDVPFz7WMfjsVyVr7Qheae+7TNH8856J0T0TzbTrzrA0yCwLxpm",
+	"B43FzG+DFbHqdvxpdbxkoE7wCLV2Wmd5dX3I9FFDj3VHcf6nke60CMEpo8UWBvXGolorn4KiJ982CtWL",
+	"RarkCluGKoBmCC8k8A3mWeQqX7nyXcHNXb7oQqs9JnJlP/MB5+QO7N05GPn7X5qzEYHMXa76Qh+3fGI6",
+	"Em8wkVVmzgYL9FtJwLQR+vYMCUgZzcyNPzZxRu3vh5dv0X//53/NXb2WhDwXrnu5ThFaspi+bK4/dhfD",
+	"jFeVLbY+TTKAWrp2oxiw6twiU6inbQev3VicC4m3Y+i2RZ/piqtNBcaDM4ujhNYcNPbnFG2SKWQUc6zv",
+	"PD8hwaXncW9Y43L0g6Bpgvyp+iqPHo2bnD7MBk3xYnhzvGZxGHHQ5V370M9gC6ROQLwqYG472q7G+XM+",
+	"2m6NE6LuLei+IVaWOmFjndmGC6dM522wyqgkwqaMZkfA5b0whWQP3eFWndQtHo3OATqsWc7g8V+iduwL",
+	"9IavfZT79pbQbPhiWAbHMPiq9m1T69yMArJkVDtqWvWt+okcTsoaPbddjpqrlEy3haniQeEFa0cWgY2b",
+	"og6PXltGohlOve7j1/eKaCv8v3QWh9FhAywbnfaExBJca/GeCGbn5uX5ve06/jCvX0PVluZAYXMZ3jo0",
+	"MnV4eQS3eq07xLFVp+CGrglp5n0jtQk21Q1cFR41pxhHNmZshFxqfTM6U32DDhDTgdlPcjQoX4hbq5xW",
+	"vTkk01VUA2Fr+mTEgBtejBKH7WsmpLvhZSJ+27xAZtDJObxtP5wxKphosnfgM5JRQL44ca3wH8sqq3SN",
+	"+X2ti2Gvbyq4j5QIRHXHc5cora/Etqkfp+jC9SkNvReZz2LTv2bKno44ucwKMiQZS3yrmI4U7WAPLXna",
+	"TnWw10eKBFWpgtWaGEfazxVZkvRX6T0utfsxGSs1VH3KJO9aogci1O2+MotyWDw2A8S6pDozjyeB5ueS",
+	"BHT2pSUBuWzkQ+YBNTX4RQ4g51WLtVZD+GK5V6qev4pgArv20bGWZKgZf52Xyy89h0gj8DiZ1ctGdYom",
+	"sjY9ckjYJ6TSyhjpEq5h0EWPr4VcglZpPsLib3kM+uDFJI6zZh9t0xxZyhg/nE4Tjmv8PVgaHeSYBlAH",
+	"PhDThzdGA7rX6xI/DXMOOWABA8Ibb8zIveMb/6twpEFh0mHcdc3B+TAKcq6MCGIig/oQPO7MDMGl4kFd",
+	"GNTF2f9/wnRcW4fM+xwak6GKKZo4qeavGegNqSRuRSB89GX95kJ0G883Nx/pmLQWYFX2wPOzr60gY4tF",
+	"Tij4ruw3LNsiJTJ1pq4ZQ9kHDkW+Da4sN1P6LmDW7NoQZWOg5y5dIBL41/u7DLb3f5jgfsKmqwCjGgUG",
+	"pguQ6QphtOAgViEhml40mjpNc2ukDOP8wCyknrQ/v5eDmzs8KvtZfg7dHSZL/dXekU6D6I0eMWWU1jXj",
+	"nFpf53Yn/XalHhmpa64qybucvm9M96NJvPm+e+uRk+NNM9OpOztwA7mhCBrW1UGPnd+r//RwC2NBWPSN",
+	"4xLm65+0g4JaglHjrKxcsTwThwFnMrPtB2PetAMB7JOflrMv5rS8AZ26bjp+Gt9ZFvjYre9/ktMU9NBr",
+	"M4ivfZu7yQB87TsWTQbjX1YMEWEbAyJCTUTBpfps9e3iGdu7v5L9bR52ZLRnrL6flzQTthWcfafe4Qnd",
+	"lLbdHbXHH4tbcRo2TlsyxCjaMH5L6DJBgtAUUMHZkuO10GxCxx7OAy3a965T21zhO0A54FvIEq2Ba1Bw",
+	"b5SsERZoY+92bkhEnecUXHYyxTlv3A7ziWJ1nnLMMgIUfSU8PPeml1L01R+8EyYNfbJD53utTq2olaKe",
+	"UN/OufTIvRU13dd1GpKsevYeWVEzvWqnVtRKUctD7UPQMNGix87vTbf2hy4JYxE3TuMw3z2CdT41Cmw6",
+	"udqPqeeowtymlXQtr/RRh8cFUZsdWClsKhGx28IUAc0aMiuQGObBTsPCUnfd1S6cMiPKXNsggbdKQG10",
+	"79tTdIF4OMsN14kO+sI+2+RWtwHZFUNGUT0Q2UzDLUyH6CMrqtOTqlJPk4o4wJTp+L8MGeviHQEuBT4i",
+	"LKfgMPFmw3HBGjbX/UzZziduzesw2dZCYW82NAR/Hd1eG9r0YgG6rTrCUl/9aTswK44Ti4UaF1xIAY8j",
+	"gOTLbCh7FIk/b9wG0VKzpAft5XM4Biuvbqf4NO2eg8sxJlQC9Sze58ScNqLkPDIIP7TfoZ1U5vfVHz0O",
+	"vncUH4h6BpzjYFGf4iS/1SEcgyFzccHwM9yPmGZyqrv24df3CjTeSWSzVIHfOSCbKwbmGhh2IdErR22J",
+	"qjKgXdWudrtoXwRuJnefVpctVMmtaiX2x6oRvP/J7T78yUj44BcW3ovsf/UFJcFvJrz18P7hfwIAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

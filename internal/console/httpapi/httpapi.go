@@ -62,7 +62,12 @@ type Tenancy interface {
 	Environments(ctx context.Context, p access.Principal, clientID string) ([]tenancy.Environment, error)
 	// CreateEnvironment adds an environment.
 	CreateEnvironment(ctx context.Context, p access.Principal, clientID, name string) (tenancy.Environment, error)
+	// RenameEnvironment renames an environment.
 	RenameEnvironment(ctx context.Context, p access.Principal, environmentID, name string) (tenancy.Environment, error)
+	// DeleteClient answers with the problem in_use while the client has environments.
+	DeleteClient(ctx context.Context, p access.Principal, clientID string) error
+	// DeleteEnvironment answers with the problem in_use while anything is left in the environment.
+	DeleteEnvironment(ctx context.Context, p access.Principal, environmentID string) error
 	// Users lists every user.
 	Users(ctx context.Context, p access.Principal) ([]tenancy.User, error)
 	// User reads a user with the roles assigned.

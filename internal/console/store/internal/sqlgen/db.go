@@ -69,6 +69,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteAssignmentStmt, err = db.PrepareContext(ctx, deleteAssignment); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteAssignment: %w", err)
 	}
+	if q.deleteClientStmt, err = db.PrepareContext(ctx, deleteClient); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteClient: %w", err)
+	}
 	if q.deleteClusterStmt, err = db.PrepareContext(ctx, deleteCluster); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteCluster: %w", err)
 	}
@@ -80,6 +83,15 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.deleteEndedConflictsStmt, err = db.PrepareContext(ctx, deleteEndedConflicts); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteEndedConflicts: %w", err)
+	}
+	if q.deleteEnvironmentStmt, err = db.PrepareContext(ctx, deleteEnvironment); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteEnvironment: %w", err)
+	}
+	if q.deleteEnvironmentAttemptsStmt, err = db.PrepareContext(ctx, deleteEnvironmentAttempts); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteEnvironmentAttempts: %w", err)
+	}
+	if q.deleteEnvironmentTokensStmt, err = db.PrepareContext(ctx, deleteEnvironmentTokens); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteEnvironmentTokens: %w", err)
 	}
 	if q.deleteExpiredSessionsStmt, err = db.PrepareContext(ctx, deleteExpiredSessions); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteExpiredSessions: %w", err)
@@ -96,6 +108,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteRolePermissionsStmt, err = db.PrepareContext(ctx, deleteRolePermissions); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteRolePermissions: %w", err)
 	}
+	if q.deleteRolesHeldOnStmt, err = db.PrepareContext(ctx, deleteRolesHeldOn); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteRolesHeldOn: %w", err)
+	}
 	if q.deleteSessionStmt, err = db.PrepareContext(ctx, deleteSession); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteSession: %w", err)
 	}
@@ -110,6 +125,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.environmentStmt, err = db.PrepareContext(ctx, environment); err != nil {
 		return nil, fmt.Errorf("error preparing query Environment: %w", err)
+	}
+	if q.environmentContentsStmt, err = db.PrepareContext(ctx, environmentContents); err != nil {
+		return nil, fmt.Errorf("error preparing query EnvironmentContents: %w", err)
+	}
+	if q.environmentNamesStmt, err = db.PrepareContext(ctx, environmentNames); err != nil {
+		return nil, fmt.Errorf("error preparing query EnvironmentNames: %w", err)
 	}
 	if q.findingsOfAgentStmt, err = db.PrepareContext(ctx, findingsOfAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query FindingsOfAgent: %w", err)
@@ -270,6 +291,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.rolesStmt, err = db.PrepareContext(ctx, roles); err != nil {
 		return nil, fmt.Errorf("error preparing query Roles: %w", err)
 	}
+	if q.rolesHeldOnStmt, err = db.PrepareContext(ctx, rolesHeldOn); err != nil {
+		return nil, fmt.Errorf("error preparing query RolesHeldOn: %w", err)
+	}
 	if q.sessionStmt, err = db.PrepareContext(ctx, session); err != nil {
 		return nil, fmt.Errorf("error preparing query Session: %w", err)
 	}
@@ -407,6 +431,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deleteAssignmentStmt: %w", cerr)
 		}
 	}
+	if q.deleteClientStmt != nil {
+		if cerr := q.deleteClientStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteClientStmt: %w", cerr)
+		}
+	}
 	if q.deleteClusterStmt != nil {
 		if cerr := q.deleteClusterStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteClusterStmt: %w", cerr)
@@ -425,6 +454,21 @@ func (q *Queries) Close() error {
 	if q.deleteEndedConflictsStmt != nil {
 		if cerr := q.deleteEndedConflictsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteEndedConflictsStmt: %w", cerr)
+		}
+	}
+	if q.deleteEnvironmentStmt != nil {
+		if cerr := q.deleteEnvironmentStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteEnvironmentStmt: %w", cerr)
+		}
+	}
+	if q.deleteEnvironmentAttemptsStmt != nil {
+		if cerr := q.deleteEnvironmentAttemptsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteEnvironmentAttemptsStmt: %w", cerr)
+		}
+	}
+	if q.deleteEnvironmentTokensStmt != nil {
+		if cerr := q.deleteEnvironmentTokensStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteEnvironmentTokensStmt: %w", cerr)
 		}
 	}
 	if q.deleteExpiredSessionsStmt != nil {
@@ -452,6 +496,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deleteRolePermissionsStmt: %w", cerr)
 		}
 	}
+	if q.deleteRolesHeldOnStmt != nil {
+		if cerr := q.deleteRolesHeldOnStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteRolesHeldOnStmt: %w", cerr)
+		}
+	}
 	if q.deleteSessionStmt != nil {
 		if cerr := q.deleteSessionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteSessionStmt: %w", cerr)
@@ -475,6 +524,16 @@ func (q *Queries) Close() error {
 	if q.environmentStmt != nil {
 		if cerr := q.environmentStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing environmentStmt: %w", cerr)
+		}
+	}
+	if q.environmentContentsStmt != nil {
+		if cerr := q.environmentContentsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing environmentContentsStmt: %w", cerr)
+		}
+	}
+	if q.environmentNamesStmt != nil {
+		if cerr := q.environmentNamesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing environmentNamesStmt: %w", cerr)
 		}
 	}
 	if q.findingsOfAgentStmt != nil {
@@ -742,6 +801,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing rolesStmt: %w", cerr)
 		}
 	}
+	if q.rolesHeldOnStmt != nil {
+		if cerr := q.rolesHeldOnStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing rolesHeldOnStmt: %w", cerr)
+		}
+	}
 	if q.sessionStmt != nil {
 		if cerr := q.sessionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing sessionStmt: %w", cerr)
@@ -891,20 +955,27 @@ type Queries struct {
 	countUsersStmt                *sql.Stmt
 	deleteAgentStmt               *sql.Stmt
 	deleteAssignmentStmt          *sql.Stmt
+	deleteClientStmt              *sql.Stmt
 	deleteClusterStmt             *sql.Stmt
 	deleteClusterConflictStmt     *sql.Stmt
 	deleteConflictsOfAgentStmt    *sql.Stmt
 	deleteEndedConflictsStmt      *sql.Stmt
+	deleteEnvironmentStmt         *sql.Stmt
+	deleteEnvironmentAttemptsStmt *sql.Stmt
+	deleteEnvironmentTokensStmt   *sql.Stmt
 	deleteExpiredSessionsStmt     *sql.Stmt
 	deleteObjectStmt              *sql.Stmt
 	deleteOldSignInAttemptsStmt   *sql.Stmt
 	deleteRoleStmt                *sql.Stmt
 	deleteRolePermissionsStmt     *sql.Stmt
+	deleteRolesHeldOnStmt         *sql.Stmt
 	deleteSessionStmt             *sql.Stmt
 	deleteSessionsOfUserStmt      *sql.Stmt
 	deleteSignInAttemptsStmt      *sql.Stmt
 	deleteSignInAttemptsAtStmt    *sql.Stmt
 	environmentStmt               *sql.Stmt
+	environmentContentsStmt       *sql.Stmt
+	environmentNamesStmt          *sql.Stmt
 	findingsOfAgentStmt           *sql.Stmt
 	findingsOfOnboardingStmt      *sql.Stmt
 	grantsStmt                    *sql.Stmt
@@ -958,6 +1029,7 @@ type Queries struct {
 	roleByNameStmt                *sql.Stmt
 	rolePermissionsStmt           *sql.Stmt
 	rolesStmt                     *sql.Stmt
+	rolesHeldOnStmt               *sql.Stmt
 	sessionStmt                   *sql.Stmt
 	setOnboardingAbandonedStmt    *sql.Stmt
 	settingStmt                   *sql.Stmt
@@ -998,20 +1070,27 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		countUsersStmt:                q.countUsersStmt,
 		deleteAgentStmt:               q.deleteAgentStmt,
 		deleteAssignmentStmt:          q.deleteAssignmentStmt,
+		deleteClientStmt:              q.deleteClientStmt,
 		deleteClusterStmt:             q.deleteClusterStmt,
 		deleteClusterConflictStmt:     q.deleteClusterConflictStmt,
 		deleteConflictsOfAgentStmt:    q.deleteConflictsOfAgentStmt,
 		deleteEndedConflictsStmt:      q.deleteEndedConflictsStmt,
+		deleteEnvironmentStmt:         q.deleteEnvironmentStmt,
+		deleteEnvironmentAttemptsStmt: q.deleteEnvironmentAttemptsStmt,
+		deleteEnvironmentTokensStmt:   q.deleteEnvironmentTokensStmt,
 		deleteExpiredSessionsStmt:     q.deleteExpiredSessionsStmt,
 		deleteObjectStmt:              q.deleteObjectStmt,
 		deleteOldSignInAttemptsStmt:   q.deleteOldSignInAttemptsStmt,
 		deleteRoleStmt:                q.deleteRoleStmt,
 		deleteRolePermissionsStmt:     q.deleteRolePermissionsStmt,
+		deleteRolesHeldOnStmt:         q.deleteRolesHeldOnStmt,
 		deleteSessionStmt:             q.deleteSessionStmt,
 		deleteSessionsOfUserStmt:      q.deleteSessionsOfUserStmt,
 		deleteSignInAttemptsStmt:      q.deleteSignInAttemptsStmt,
 		deleteSignInAttemptsAtStmt:    q.deleteSignInAttemptsAtStmt,
 		environmentStmt:               q.environmentStmt,
+		environmentContentsStmt:       q.environmentContentsStmt,
+		environmentNamesStmt:          q.environmentNamesStmt,
 		findingsOfAgentStmt:           q.findingsOfAgentStmt,
 		findingsOfOnboardingStmt:      q.findingsOfOnboardingStmt,
 		grantsStmt:                    q.grantsStmt,
@@ -1065,6 +1144,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		roleByNameStmt:                q.roleByNameStmt,
 		rolePermissionsStmt:           q.rolePermissionsStmt,
 		rolesStmt:                     q.rolesStmt,
+		rolesHeldOnStmt:               q.rolesHeldOnStmt,
 		sessionStmt:                   q.sessionStmt,
 		setOnboardingAbandonedStmt:    q.setOnboardingAbandonedStmt,
 		settingStmt:                   q.settingStmt,
