@@ -24,6 +24,9 @@ func navigation() []navigationPart {
 			{"hosts", "Hosts", "/hosts", need(access.AgentsRead)},
 			{"agents", "Agents", "/agents", need(access.AgentsRead)},
 		}},
+		{"Administration", []navigationEntry{
+			{"clients", "Clients", "/clients", need(access.ClientsRead)},
+		}},
 	}
 }
 

@@ -20,10 +20,12 @@ func example(pattern string) (method, path string) {
 	switch {
 	case strings.Contains(path, "/add/"):
 		id = "ob_waiting"
+	case strings.HasPrefix(path, "/clients/"):
+		id = "cl_halden"
 	case strings.HasPrefix(path, "/agents/"):
 		id = "ag_c"
 	}
-	return method, strings.NewReplacer("{id}", id, "{act}", "revoke", "{section}", "pods", "{hash}", "0", "{path...}", "base.css", "{$}", "").Replace(path)
+	return method, strings.NewReplacer("{id}", id, "{environment}", "en_halden_prod", "{act}", "revoke", "{section}", "pods", "{hash}", "0", "{path...}", "base.css", "{$}", "").Replace(path)
 }
 
 // table is the table of pages.
@@ -192,6 +194,8 @@ func pagesToWalk() []string {
 		"/clusters/ck_ostra_web/namespaces/object?kind=Namespace&name=shop", "/hosts", "/hosts?type=host", "/profile",
 		"/agents", "/agents?slug=ostra-web&type=collector", "/agents?slug=zzz", "/agents?did=revoke", "/agents/ag_c/release", "/agents/ag_c/revoke", "/agents/ag_c/delete",
 		"/clusters/ck_ostra_web/record/remove",
+		"/clients", "/clients?q=zzz", "/clients/add", "/clients/cl_ostra", "/clients/cl_ostra/delete", "/clients/cl_ostra/environments/en_ostra_prod",
+		"/clients/cl_ostra/environments/en_ostra_prod/delete", "/clients/cl_halden/environments/en_halden_staging/delete",
 	}
 }
 
