@@ -6,10 +6,8 @@ package web
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import "fmt"
 
@@ -485,7 +483,7 @@ func nameView(d nameData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Var22 := []any{"field", templ.KV("field--error", d.Fault != nil && d.Fault.Field == "name")}
+				var templ_7745c5c3_Var22 = []any{"field", templ.KV("field--error", d.Fault != nil && d.Fault.Field == "name")}
 				templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var22...)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -997,7 +995,7 @@ func clientView(d clientData) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Var46 := []any{"field", templ.KV("field--error", d.AddFault != nil)}
+					var templ_7745c5c3_Var46 = []any{"field", templ.KV("field--error", d.AddFault != nil)}
 					templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var46...)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -1107,7 +1105,7 @@ func clientView(d clientData) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Var50 := []any{"field", templ.KV("field--error", d.RenameFault != nil)}
+					var templ_7745c5c3_Var50 = []any{"field", templ.KV("field--error", d.RenameFault != nil)}
 					templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var50...)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err

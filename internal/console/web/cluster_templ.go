@@ -6,18 +6,15 @@ package web
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import (
 	"fmt"
-	"strings"
-
 	"prxm.uz/proxima/internal/console/access"
 	"prxm.uz/proxima/internal/console/inventory"
 	"prxm.uz/proxima/internal/wire"
+	"strings"
 )
 
 // clusterTop is what every page of a cluster begins with.
@@ -648,7 +645,7 @@ func overviewView(d overviewData) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Var30 := []any{k.Fact.Class}
+						var templ_7745c5c3_Var30 = []any{k.Fact.Class}
 						templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var30...)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
@@ -1481,7 +1478,7 @@ func acceptView(d acceptData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Var75 := []any{"field", templ.KV("field--error", d.Fault != nil)}
+				var templ_7745c5c3_Var75 = []any{"field", templ.KV("field--error", d.Fault != nil)}
 				templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var75...)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -1897,7 +1894,7 @@ func sectionView(d sectionData) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Var92 := []any{templ.KV("is-old", !r.UnseenSince.IsZero())}
+						var templ_7745c5c3_Var92 = []any{templ.KV("is-old", !r.UnseenSince.IsZero())}
 						templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var92...)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
@@ -2266,7 +2263,7 @@ func objectView(d objectData) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Var107 := []any{d.State.Class}
+						var templ_7745c5c3_Var107 = []any{d.State.Class}
 						templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var107...)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err

@@ -6,16 +6,13 @@ package web
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"time"
-
 	"prxm.uz/proxima/internal/console/inventory"
 	"prxm.uz/proxima/internal/console/onboarding"
+	"time"
 )
 
 func clustersView(d clustersData) templ.Component {
@@ -331,7 +328,7 @@ func attemptVerdict(f fact) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Var15 := []any{f.Class}
+			var templ_7745c5c3_Var15 = []any{f.Class}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var15...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -6,10 +6,8 @@ package web
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import "prxm.uz/proxima/internal/console/access"
 
@@ -98,7 +96,7 @@ func signInView(d signInData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Var5 := []any{"field", templ.KV("field--error", d.Fault != nil)}
+				var templ_7745c5c3_Var5 = []any{"field", templ.KV("field--error", d.Fault != nil)}
 				templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var5...)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -189,7 +187,7 @@ func startView(d startData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Var9 := []any{"field", templ.KV("field--error", d.Fault != nil && d.Fault.Field == "client")}
+				var templ_7745c5c3_Var9 = []any{"field", templ.KV("field--error", d.Fault != nil && d.Fault.Field == "client")}
 				templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var9...)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -282,7 +280,7 @@ func startView(d startData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Var12 := []any{"field", templ.KV("field--error", d.Fault != nil && d.Fault.Field == "environment")}
+				var templ_7745c5c3_Var12 = []any{"field", templ.KV("field--error", d.Fault != nil && d.Fault.Field == "environment")}
 				templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var12...)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -596,7 +594,7 @@ func passwordField(f *fault, name, label, autocomplete, hint string) templ.Compo
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Var24 := []any{"field", templ.KV("field--error", f != nil && f.Field == name)}
+			var templ_7745c5c3_Var24 = []any{"field", templ.KV("field--error", f != nil && f.Field == name)}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var24...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

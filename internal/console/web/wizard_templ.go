@@ -6,10 +6,8 @@ package web
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import "prxm.uz/proxima/internal/console/onboarding"
 
@@ -76,7 +74,7 @@ func addView(d addData) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Var3 := []any{"field", templ.KV("field--error", d.Fault != nil && d.Fault.Field == "client")}
+					var templ_7745c5c3_Var3 = []any{"field", templ.KV("field--error", d.Fault != nil && d.Fault.Field == "client")}
 					templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var3...)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -196,7 +194,7 @@ func addView(d addData) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Var7 := []any{"field", templ.KV("field--error", d.Fault != nil && d.Fault.Field == "environment")}
+					var templ_7745c5c3_Var7 = []any{"field", templ.KV("field--error", d.Fault != nil && d.Fault.Field == "environment")}
 					templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var7...)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -352,7 +350,7 @@ func addView(d addData) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Var13 := []any{"field", templ.KV("field--error", d.Fault != nil && d.Fault.Field == "name")}
+					var templ_7745c5c3_Var13 = []any{"field", templ.KV("field--error", d.Fault != nil && d.Fault.Field == "name")}
 					templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var13...)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -1115,7 +1113,7 @@ func addTokenForm(attemptID string, another bool) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Var47 := []any{"btn", "sm", templ.KV("quiet", another)}
+			var templ_7745c5c3_Var47 = []any{"btn", "sm", templ.KV("quiet", another)}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var47...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
