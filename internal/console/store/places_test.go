@@ -90,7 +90,7 @@ func TestWhatIsInAnEnvironmentIsCountedAndHoldsIt(t *testing.T) {
 			putAttempt(t, db, a)
 		}
 		write(t, db, func(x *tx) error { return x.SetAbandoned(ctx, "abandoned", noon) })
-		for id, change := range map[string]func(uses, max *int, expires *time.Time){
+		for id, change := range map[string]func(uses, most *int, expires *time.Time){
 			"live": func(*int, *int, *time.Time) {}, "unlimited": func(_, most *int, _ *time.Time) { *most = 0 },
 			"expired": func(_, _ *int, expires *time.Time) { *expires = noon }, "used": func(uses, most *int, _ *time.Time) { *uses, *most = 1, 1 },
 		} {

@@ -183,7 +183,7 @@ func (t Tenancy) DeleteClient(ctx context.Context, p access.Principal, clientID 
 	}
 	t.Lock()
 	defer t.Unlock()
-	t.World.Clients = slices.DeleteFunc(t.World.Clients, func(c tenancy.Client) bool { return c.ID == clientID })
+	t.Clients = slices.DeleteFunc(t.Clients, func(c tenancy.Client) bool { return c.ID == clientID })
 	return nil
 }
 
@@ -198,6 +198,6 @@ func (t Tenancy) DeleteEnvironment(ctx context.Context, p access.Principal, envi
 	}
 	t.Lock()
 	defer t.Unlock()
-	t.World.Environments = slices.DeleteFunc(t.World.Environments, func(e tenancy.Environment) bool { return e.ID == environmentID })
+	t.Environments = slices.DeleteFunc(t.Environments, func(e tenancy.Environment) bool { return e.ID == environmentID })
 	return nil
 }
