@@ -24,7 +24,7 @@ holds:
 The third column says where the permission has to be held:
 
 - ` + "`console`" + `: on the whole console;
-- ` + "`client`" + `: on the client that the address names;
+- ` + "`client`" + `: on the client that the address names; to open its page, on one of its environments is enough;
 - ` + "`row`" + `: on the environment or client in which the row lies; to everybody else that row is not found;
 - ` + "`list`" + `: anywhere; the answer holds what lies there and nothing else.
 

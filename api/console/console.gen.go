@@ -1258,6 +1258,9 @@ type ServerInterface interface {
 	// CreateClient Add a client
 	// (POST /api/v1/clients)
 	CreateClient(w http.ResponseWriter, r *http.Request)
+	// DeleteClient Delete a client without environments
+	// (DELETE /api/v1/clients/{clientID})
+	DeleteClient(w http.ResponseWriter, r *http.Request, clientID ClientIDParam)
 	// GetClient Read a client
 	// (GET /api/v1/clients/{clientID})
 	GetClient(w http.ResponseWriter, r *http.Request, clientID ClientIDParam)
@@ -1321,6 +1324,9 @@ type ServerInterface interface {
 	// PostFindings Post the findings of a self-check
 	// (POST /api/v1/enroll/findings)
 	PostFindings(w http.ResponseWriter, r *http.Request)
+	// DeleteEnvironment Delete an environment in which nothing is left
+	// (DELETE /api/v1/environments/{environmentID})
+	DeleteEnvironment(w http.ResponseWriter, r *http.Request, environmentID EnvironmentIDParam)
 	// UpdateEnvironment Rename an environment
 	// (PATCH /api/v1/environments/{environmentID})
 	UpdateEnvironment(w http.ResponseWriter, r *http.Request, environmentID EnvironmentIDParam)
@@ -1780,6 +1786,32 @@ func (siw *ServerInterfaceWrapper) CreateClient(w http.ResponseWriter, r *http.R
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.CreateClient(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteClient operation middleware
+func (siw *ServerInterfaceWrapper) DeleteClient(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "clientID" -------------
+	var clientID ClientIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "clientID", r.PathValue("clientID"), &clientID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "clientID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteClient(w, r, clientID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -2549,6 +2581,32 @@ func (siw *ServerInterfaceWrapper) PostFindings(w http.ResponseWriter, r *http.R
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.PostFindings(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteEnvironment operation middleware
+func (siw *ServerInterfaceWrapper) DeleteEnvironment(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "environmentID" -------------
+	var environmentID EnvironmentIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "environmentID", r.PathValue("environmentID"), &environmentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "environmentID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteEnvironment(w, r, environmentID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3406,10 +3464,12 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/session/password", wrapper.ChangePassword)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clients", wrapper.ListClients)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/clients", wrapper.CreateClient)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/clients/{clientID}", wrapper.DeleteClient)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clients/{clientID}", wrapper.GetClient)
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/clients/{clientID}", wrapper.UpdateClient)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clients/{clientID}/environments", wrapper.ListEnvironments)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/clients/{clientID}/environments", wrapper.CreateEnvironment)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/environments/{environmentID}", wrapper.DeleteEnvironment)
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/environments/{environmentID}", wrapper.UpdateEnvironment)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/users", wrapper.ListUsers)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/users", wrapper.CreateUser)
@@ -3735,6 +3795,39 @@ type CreateClientdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response CreateClientdefaultApplicationProblemPlusJSONResponse) VisitCreateClientResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteClientRequestObject struct {
+	ClientID ClientIDParam `json:"clientID"`
+}
+
+type DeleteClientResponseObject interface {
+	VisitDeleteClientResponse(w http.ResponseWriter) error
+}
+
+type DeleteClient204Response struct {
+}
+
+func (response DeleteClient204Response) VisitDeleteClientResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteClientdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteClientdefaultApplicationProblemPlusJSONResponse) VisitDeleteClientResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4559,6 +4652,39 @@ type PostFindingsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response PostFindingsdefaultApplicationProblemPlusJSONResponse) VisitPostFindingsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteEnvironmentRequestObject struct {
+	EnvironmentID EnvironmentIDParam `json:"environmentID"`
+}
+
+type DeleteEnvironmentResponseObject interface {
+	VisitDeleteEnvironmentResponse(w http.ResponseWriter) error
+}
+
+type DeleteEnvironment204Response struct {
+}
+
+func (response DeleteEnvironment204Response) VisitDeleteEnvironmentResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteEnvironmentdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteEnvironmentdefaultApplicationProblemPlusJSONResponse) VisitDeleteEnvironmentResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5528,6 +5654,9 @@ type StrictServerInterface interface {
 	// CreateClient Add a client
 	// (POST /api/v1/clients)
 	CreateClient(ctx context.Context, request CreateClientRequestObject) (CreateClientResponseObject, error)
+	// DeleteClient Delete a client without environments
+	// (DELETE /api/v1/clients/{clientID})
+	DeleteClient(ctx context.Context, request DeleteClientRequestObject) (DeleteClientResponseObject, error)
 	// GetClient Read a client
 	// (GET /api/v1/clients/{clientID})
 	GetClient(ctx context.Context, request GetClientRequestObject) (GetClientResponseObject, error)
@@ -5591,6 +5720,9 @@ type StrictServerInterface interface {
 	// PostFindings Post the findings of a self-check
 	// (POST /api/v1/enroll/findings)
 	PostFindings(ctx context.Context, request PostFindingsRequestObject) (PostFindingsResponseObject, error)
+	// DeleteEnvironment Delete an environment in which nothing is left
+	// (DELETE /api/v1/environments/{environmentID})
+	DeleteEnvironment(ctx context.Context, request DeleteEnvironmentRequestObject) (DeleteEnvironmentResponseObject, error)
 	// UpdateEnvironment Rename an environment
 	// (PATCH /api/v1/environments/{environmentID})
 	UpdateEnvironment(ctx context.Context, request UpdateEnvironmentRequestObject) (UpdateEnvironmentResponseObject, error)
@@ -5888,6 +6020,32 @@ func (sh *strictHandler) CreateClient(w http.ResponseWriter, r *http.Request) {
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(CreateClientResponseObject); ok {
 		if err := validResponse.VisitCreateClientResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteClient operation middleware
+func (sh *strictHandler) DeleteClient(w http.ResponseWriter, r *http.Request, clientID ClientIDParam) {
+	var request DeleteClientRequestObject
+
+	request.ClientID = clientID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteClient(ctx, request.(DeleteClientRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteClient")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteClientResponseObject); ok {
+		if err := validResponse.VisitDeleteClientResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -6488,6 +6646,32 @@ func (sh *strictHandler) PostFindings(w http.ResponseWriter, r *http.Request) {
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(PostFindingsResponseObject); ok {
 		if err := validResponse.VisitPostFindingsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteEnvironment operation middleware
+func (sh *strictHandler) DeleteEnvironment(w http.ResponseWriter, r *http.Request, environmentID EnvironmentIDParam) {
+	var request DeleteEnvironmentRequestObject
+
+	request.EnvironmentID = environmentID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteEnvironment(ctx, request.(DeleteEnvironmentRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteEnvironment")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteEnvironmentResponseObject); ok {
+		if err := validResponse.VisitDeleteEnvironmentResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -7188,7 +7372,7 @@ func (sh *strictHandler) UnassignRole(w http.ResponseWriter, r *http.Request, us
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
 	"7H3tchw3kuCrIPomwruzxQ/Jkm+H+rHBkWkvd2xLIVLni3PoFOiq7G4Mq4EygGKzj8GIe5p7sHuSC3wW",
-	"qhr11exqybezsRMWu1AFIDOR38h8nKVsXTAKVIrZxeOswByvQQLXf+FUknt4r35Tf2YgUk4KSRidXcze",
+	"qhr11exqybezsRMWu1AFIDORyO98nKVsXTAKVIrZxeOswByvQQLXf+FUknt4r35Tf2YgUk4KSRidXcze",
 	"0XyLzAhUCuAiQYwjpn7NQP+OJWSIURCns2RG1Du/l8C3s2RG8RpmF/b7s2Qm0hWssZpDbgv1ZM5YDpjO",
 	"np6SGV4Cldff+2XoLxVYroIPmSGzZMbh95JwyGYXkpcQfnmNH34CupSr2cV3r5LZmlD354tEfU4CVx/+",
 	"n7/hk/91fvKXzyef/uVPs8QtSEhO6LJaz+226AaMGiQQWyC5IgKpr7RBQc8QrvRPHBazi9l/Oatwc2ae",
@@ -7196,144 +7380,147 @@ var swaggerSpec = []string{
 	"z0GrqIlRSNB8i0iWIDhZY5IjnGUchFBHUJPeNwKplXYsn/G21b98/ap1oT9wtu5aJ2cbu06gCNMM5VgC",
 	"b1vGgrN1bRULxtdYzi5mGZZwIska2mH2AQQreQoBkUUWtFlhiTZYoIxRQJKplSko0qUHJ8na1sf9FF2Y",
 	"7llfH6uIrJDQ5TDewYM5DkaMt2wIhuewYBw0ols5G9sHuWlOelmHG3MctmFmG0b2RCAzvA0o5ukIZJml",
-	"/bltaaWQwPugZQcdC1x6upu8XI4QkfatdrD5j7bC7tvoakouWnnr7QoQhQdpWRYq8BIsZbcuRH+vlXee",
-	"n8cWAfSecDZAJtYGHgddwZSDSTx4pw1OwZBDEfsdoVkdeI051YBx1JGTNZGd39Qjah/NYIHLXM4uXihk",
-	"r/EDWZfr2cVr/Reh5q8XfjZCJSyB6+nUN0WBU+ic0o9ql9DRzVCW9XyYZWO/yRYLAd0QMkPiIAoB9OLc",
-	"/F8ApfMolBidM8wzQpfdhyUcd5yz8nvLCXmPuechXXrX7yP5Bmc5dMPAjDjO7gXUVefIcuyQzvV02Tc3",
-	"9n0znRCE9Rg3ftCRQMB4G5e8RCnLyzV9gzDKASuyRKttoRRhWXIqNHEwngFHmLOStmqdao42Ovn2ZW29",
-	"J/+mVtzGL4XEspsh6BFtc72I06TstzjlMc1NPdlNbasxm06NEohQI8D0xlsRsAOVLpK9pkLiPL/1y9Cr",
-	"KumCUCJWkHXqQFLCupCKNrBEmCtthMgVcFRwdg8Zosqgm2OqbAP7F09X5B5aqaeaOM6RFzgXkMQcLaXo",
-	"UyTNiOOgVc11Cw9yAMfdtYEPy4cVIwZRMCpA+8XeczbPQS8qZVQqDeficYaLIicpVus7K8yIf/m7UIt9",
-	"HEhJ7rt6xiZzsZ98o/eWsgyQIeN5Don+LQOpoKCVB/3DPc5L0Ea4fqVUOq1mC2Y6tZrL99eabvX6s4yo",
-	"2XD+nrMCuCRqt5ZciuCnx1nKAUvILuVQsy6ZwUNBOIgxr5As8AhWP+dYyI9i3OwG7ZGPFRwW5CH6iMM9",
-	"uxszzVN4Ln5Ty7cT+2mSAHKf/Pts/ndIpZrSoeOaFqUciRML4Gv6Pd6KiHSaC6ASrQFTgShDYOSPV86+",
-	"/e67bu21AmJTRNTPeDdQ9De6tv4TEWN3TiSs6//o9KA6kn/yq8Cc4+0u/vTXutb6swJONnK1zhs7ap3u",
-	"hTpOb1ZsQxGjqeZz3YA3n6hcxvGNpSkU8joDKoncjtxYac4rFpUlLVbKaCTydHZByzxPotb3Bi0IXQIv",
-	"ONGmYtMmGUNeag3RjS0dkx7B5JyPKcYcrDviA6yVmDY8or65a+l9Gtq7x81Q7TB7Y5x+RKKinOdKWAvF",
-	"zTPOigIyVFJJcvUUKGd5LhCmsFEoHsbsQldJdO0cNIZxfjWeKVcvXwtRjpQBejv7vfPXbXQvdX9JbMSC",
-	"UKWKi7jzR0C+OElXkN4ZFUyhhAkJGVJiJkGbFXBAGAlClzkYn5VCFRZ3kKEFM/6qIXznB7OOXbaTzFaA",
-	"uZwDlgeQjl2STgBNYcwcjjozR0tNpUTk5RIxrbDKFaaISIEUTyqpMnM2K5KuQirP3lgo03ugkvGt8Xsb",
-	"sj+NrYBDDniksOdQMC4hu9nStA8rH8Kx+wh9Y6NHIS5KUQDNIPuoznOc/gxBadG8wBytjUsdU6T+Xz/L",
-	"GIg3CohLkFpyVyfQMgrngh+2XL+qX1fb3TX9ag9BRjJF+wqjGkfqNCD/ahRVypLJlflTwSJQHswvg4Ob",
-	"yeweuCBGex6gZwUBgaYL1cZXrSYW8KBqjmDxrdJjesVEy6gIe5BM4jwG1ajC4sa3buTWYgKo0vR+m6UK",
-	"HjYeePev4oSyDE7WjBLz04qJUFmt8H3pw7eHFKz9DL2F8VlHWNujX+J8MUZLlUvNvReFZRW93kNbD2EQ",
-	"VdQX1ordrFiu7D0qWA6ncQnZgNiQ7/kQ1XA4NkBlx0VBU2ZEXt2PpwwbVY/hUEesW/Crn/2N0Cwk61KA",
-	"Il/NRJW1vxUS1lFC1q//0iY38RjlqIuyjX3eDpHIKzuQ3f90wJpJuMwy3vLYB7q7HrcCqRaHjspCoFJp",
-	"HwOPIFYoq9CaBPkW7kOthPceL2FaRl2Rd4RbU3iQcVlvIoeILaz2LxDLM+BvEDZHlFF9QrWoVeZTv1HX",
-	"bqK+XeE8BzoaEmn43vOdOI31Vl8PvxVdv4mST+6WGqdFd3h4Ohw7yezhZMlOrOvxFiim0u7P73QfGTKp",
-	"P8Ysa3Klp4LDnr6Yt8bYHStolu0cVD9r5XQ9XgHS+a7TtERcR04ZXeQklb0RB+ugeevG63dLm8OJ8/zd",
-	"YnbxWw/gzfinT02nzLtFxYUqO01ajiUk45AZLcIzLm+GcO2UZhROtcAzdl3ENWI/S8AGPjbqTcok0j50",
-	"Y1/480uo/O7VLOaQtBOMOe/2lQ+ArWe+af5sq92b6MJa2z+UyQvDrhMEBUtXn/EKcKZTXtXGPwfpKwfy",
-	"e/RJ+mBEK8UtCBdS2bYxD9VliD1lvHtsNxA93Lg8pCfjjtBsOCNReoKNvu3KZIXOCgrPDRlgLvPtjYZP",
-	"BKhxOBKK1HsX1VlBHIRSy/OcbUzutHTJSNUHOBQ5TkEgIhOUEyEFWrE8QxityYMsObgQmCZYuWGnyGJ1",
-	"syK5OlNUHcmAKn3AL5kpg1fBosVdxO5JBnF1UbS5Fq0PuA6Sj9ffh7kROrMF3ZVzODFKefTM7G3+Bzx4",
-	"1xfQPDN2K16Kl/prhvJq/LriZh1C6AjS0gi7SZ0EbytJMiL6dO+uEMTjRhrpbc9Z1vaoYFnLEwH8nrR+",
-	"csP4Xc5w/OWmCqSnry0z/IBdRDBj4nYbhZ73zu0XvxvFOEd74P++iciBXy5vb/QVDvQfv96+Uf/KQQi0",
-	"IXLFSmnO7R1skQAdvsASUbgHjnJYmKdaY+r1CTYmLddz4D7vEvia6EQe5F45nSV9mFO7CeYIANJnXlxp",
-	"ifwBfi9h9JHFoRNtsDszxQWek9yG1boDrTUjLNDuX7942aPd++DPL7u2QSy1YSdYVEfS1bqQW+06WjEh",
-	"bcbuaT1GF8mrjIaKI7G8MB3k8uR/mIyQT/9U/fv088mnPweP/vnf/tQapkj/BtsOH/s3wpC4omS1g2Du",
-	"j2qGlyf/9dPj69dP0QkEWVKsxO3uBH/FAr57hf6J4w36+OGnf/aSTp8Y9x5i92AEfMGZGgEP8kL9+4Gs",
-	"8YnRD09eJMhjPkGezBIU4EincyjoJghwukLaHY/mW4QRhU1OKDTQ8+Llv/bSTCBrO9N3ugVxdS68OK38",
-	"6wH5h/hKai6BCsxdZ9Yk4hzQ4BsS6B0QTO0V3tXIg+n3tP2BFG8vI2lTVz87Cn17ieawIjY9SAsBm0EF",
-	"wsY9ibb5tGFmYnipMe6S+IQfP/wkYtaezXpkC1RwWAAHm7HgdZ42x6fXbjiIch1Tt295CXaxahcCrwGp",
-	"k+dMLndNRR0bHUAj6n/WfkZznN7FdOMYZQfKZTTMtKtaOs9Q7eaC20mNcgLwxSm/SqU/ZA7Dl3CXBRDs",
-	"95zV934gH9l33x7IRRYsbXLNPySB/Z1lV8qks174McxTxjwlVXB4DViUvOG26aSjHM8hb4kkmIB8JNsJ",
-	"Ey3pvMZpZCGTfn71dDdSFli8OiOyn1DN6tzwGCB/IJBnV5yzsY7HKgi0q8UwpQLy3Y3/x827X5B9ihhH",
-	"/pK2T3Ht3o77sA9BxXdk0lP2oYyBwbEVpHdjdQx9f2vXy/3yVWTkGoTAy/jgnkmExLIUYfiQ3SkrEHOq",
-	"RiSzBSa5yai+Iw03QGusQ23Xf7paXgf0xVEtkrpm06fSh3lUYxOe1vjh2rzy6jwSMRtkLHwJrdXvOYaz",
-	"H61du1d8uwtw6sOX9hpMMoOAZw8TFe6FiB7VJr+1Md7maGmN3NobJkP2U7lmicwHh9bMstxLSXUxw60p",
-	"AE8bii49zMfoTWy9xjSmbzLES4oIRRiJFeR5VBlmi0WMkV/afH3Nt30c2GfLrvEW6TdbXCkmrtyT5qtG",
-	"tYHixmHLMbkCC6G52gYTaRjdPGfpnf2twfxiuRM/ckwlZO+9/+a4uUBFbd4eMViNjQFoJ6h2rIiiidEA",
-	"0DGKuBg5voye/Ej2dH09fqIoxMzFp7fVWRmVaGC1gd2UdmETR132tDbs1FkzSpBAOO5sXINcsVoO0BpT",
-	"soCW/DUZTdT4gXGE0ft3N9f/veOA27NRF4Y9VmwD2Ha1dh2J1xf8pztAvs+dnX2VhMMakPaVv7a46kgW",
-	"eIQFo2izYmitr1noawT7BUoPdvVojR8+Coj4OM7txZqS6uvitQzZyA2aXYER3mSe+p7SQLEdudeYzESZ",
-	"pgBZ/MrDr6boi7XOdEjS+2E2RK4sCgdyLAFDojd92b/+5pXDnf1ySL0hiTjg9J2+fZwR+x3BnvzODxYY",
-	"Pl4T0tJpx1W8a/rvrOSidjlUmUqN4G2BJEN/OUcZ3gqTRWpu0haEUsjUw2bS8Bv08pXJitgQAbVbZi9f",
-	"fHfed82sdshcpYVmGYF976r1nrz67n8mPnWWCHdbNwpUf/Jjl20boS+G9FjF6hQtvlFnBh6KnKREonTF",
-	"SAotXslOkpzcCVWTPpPGoMOZ9rplRxqCctS2DnfbrraMvo3uqOe5qY5nzmtmOFf2uSxmnulHFZsqFWYc",
-	"zO6gkHEb8M7mVne5XCJyCY8SSq3Uow6X+lh7upZaH0pZmRt/4ByQGu/z03wwY4NFP+5sERkNjS4afaf/",
-	"dZBDF3/ZXK3fmbd56g6YJ7XfAXZLiALJs9exstIVPRhDQjhNQYjvGR11y81VVLg8VKZ/XxroM9Xm3aRG",
-	"Ioocb1snPEyssUUn9slqY8Gu9MO3yugZBwqdy+fdtZ21ZPSom3K9xnzbkbY2UqNszSEL0dAX1qrOxT6K",
-	"ZAPhzSSPHsdpHzk04NHcfzh599YmV0gC7rJ/UKz6yAdIGc9G6xqBs3CAmuHcJU/JjpKyaw8XOSbUaNyJ",
-	"vk1vFJA3iJZ5buWazvHUYTitKJ1qx2me43kODRkSHtpq5l9YLD9LiVbKzNTB198g0DlBZmo7czwhgEkY",
-	"5R8JdfFxiA+yA3ZjfnK8CtggnWBZYfy+hr0ISBNPGN1UVzGzUZEEJen6tnXLcXrnY29jJZwrGhm/zGSd",
-	"c8wVVMrLpa+uFLCMpMrO8LcD1G9MpxD6i+Ft3h0vXQZvdT8i6kJ5BbxwPU7biGL3Peaj67ccPs7TsF90",
-	"7OECZVjiORYKC5xIEAkyX0xQmrP0LkEUS/Wj5IDXCSJ0CUImKCPiLkGpWvCCpFhCgsSWpi2eWBOQH5Vv",
-	"33pvTufECwnFG4TzDd6a1FRkohI6CcD6TE/jnvIvFr/qCFsFEOqJYSlS+m9VqHOP3JeuyGn0Roi3l3ZM",
-	"qn7rqTVb5j0WYsN49naF97iWWHKu65Oab+yh9FDYDH37ZW9ov7Ga+tejm68qho1SLDJoO8dRWk+jKaq6",
-	"poN6JNq4bEdWCnBu76sNDPr7xJgYW1Iysussli35/G2nrqor0eOPMQH+8ECW5oZHFqdWXdhndA6/SZCO",
-	"cjHCEdfqpS7ath1cNqa1KoR1RsZZptXRfaBZ50yZF/xVvrCQYLf0j1xkdFdEhlwxTLQjSytGLVV4aO0y",
-	"gF3oNwJZncq5nH2RROv9igdZOCxKgfN2bxE3uEUbzd00Z1uUQpdX3MRFyCC7MayybS3CYN+JI444tVHY",
-	"7Jf785y7ArW8+UMlxL+7N9UrdWY7VxurJbb7eoS2lFL29SWy96enVzPFsVmvP9SJzQirrqBjqu5gExV1",
-	"tZWU1qVNroZPoOS69uTPoqZztd+eBZe+GEv10kr5KPXNpxD1Tt3UGFyWTzBtEm4nCmNbdGnESZmXJJfX",
-	"NG4ljq6m5ZNJnpMDEBYQcMurf7tt78fKhW7faXcTjDDn77XRr+xfL3pg4ipmDgDC5P4lTWX7e5ZcMesg",
-	"pHOIy4YVjG9gn5wrWLcpe6PJvdNs2kkNi2gxtqJwf2qSqzxsFp8MJZMbkHJ88GGR4/htnyVnZdFS4Cbl",
-	"IOPMxdTGCcnABYiTRpsEPXEM0z5zvWGwCX2V7I2SDxiZNVwgAVJfKFeGm4C4yn+POTEuwphCFqwKuZGN",
-	"cBoznZIAqTWraVqsiwYi9Q4dIN2+PIg8HDtwOdZVto8zosBcDqd07e2JELcIFjzoQ45aI9+yCse4RTm/",
-	"QX8uWuCNMHsPVh9MHkULWVLIro9QQ9ra3dHEI1uDkgjEjR6NUmX7BGlHu+eylhjW+KJNpsFoUXL9bfvZ",
-	"4QlMgypx7ezDXmTTmp/biXQdoiiTkJmNLThbn3ZnhjZYhURrptRJtga0JrSUIOwFwFFJWdzX0m1RXeec",
-	"bQRwlOI81/ftIF+8QaXOI/r2/BzNtxIGhOFJ1sjREi4lNUzWCqAZrq6ilS6KnVx/8EfjGTpELYg5UuO1",
-	"udxRl4pN6o4+W9bLeIZ8USeMxy8KyLa3XHZ5vFSDTTPvzzrYN1u9AqYJEoz06dxjkscl5Q9qvI9vEOEu",
-	"n+mareHNNNN0Tk2OtiB1NVfdIG+lzzRS4G6p0ZIxCnGlIhsZbteTDFfeWjJE2IZClHExZZuKqoaNkFD0",
-	"H/IKuHarbga33hgWP4rx9b5Mp9EoIKs2lCNKAFa1TyNA2qc9QqtO/vwrtw2V2XddDZlrCIQ2mO/VlcDt",
-	"q9lfMrA6BxaQeDHAy18cysXfNDO6nPsKNpOLEk30XSlb9QP572yD1phu0RrLdKXvK9WuMuyfmqkW8l59",
-	"9IBH8Etgu7ExY8KVnMjtjQK5laCAefQmF0WX76+NX/rU9ZLRmzIv+M+vpCz6Uz100bDA1T3ok6Iy/neu",
-	"mWm944RQp4y9QakOu1kfesqsBokwNdXbGSdLRSTce8N965yUsTsCVe8c69v97OavaLIgf4Ot6V5D6ILt",
-	"rszWr9J9BDV1mjQrYevFM+orHSc+nR2jAisdnkqG1Cu2Kt+pdq+nYEuB2LVdFjhdwcnL03OlDvLcgktc",
-	"nJ1tNptTrB+fMr48s++Ks5+u3179cnOl36kiTbP3ZpforVlP4PK9mN2/0KKwAIoLMruYfXt6fvqtqSmz",
-	"0mRzhgtydv9C/edE+rjHEmJquU2x0Q1+sXBeXuAGAtUVQf3jNwJxloMwBZMkss+UVFGA0Z50azUkQRsJ",
-	"ozAjxpG2j0zwBF1LxEqZk3sQGsrmMFlKCTzOwE/RZfXcRGEowtmaUCIkx5Jx7QBItHMfV/2/CaOJnQ/B",
-	"PXDbhqt+x0dhUjEKPfw6m13MFDN17U/ErNF86eX5eUfjpXENl2pNZyJdl773pSxdQn/8e36BQQunZCac",
-	"0q43pHfsmYZrkqytJHO68VIoDuyO1adk9nAS3m/0T3StACNu6nB7qwW6bxxjODsI+VeWbQ8OM6MNPNUF",
-	"iOQlPO0g7MXBJ7d3AiIo+9mmqcl69pwifJedhKnYAEc4PxB29SURHEgEX2x9H+Q+JRH2cfZYNXF/Mkwk",
-	"B2Nt1Unggz5sAQmEHf1bSsJWQ86aDeWfPu0g89UuDzvUMTGLr4PyGcckhGSZEdnKg5X1smJ5JpAed8F1",
-	"ZVeKsJVPOvXF2DZVF1wlRk0VffTB/kiZ/SlBokxXSLdCYgIQnitJVgArchMA1Uw8QRR05pur/L1T6z/C",
-	"FvVGRqO10WP+KRn8iu/3OfSd3bbnY9/0xNf/XtiZe8DwnVbHg6ZodLMeup2qVf7QN1zj9QHjg77FQ/YQ",
-	"9MCOHOkDClRfgH9CafpBHU8dJFezoZwt1Una6HK6hAsZcAlz7nd5RHXOdXV2kbLC9HoWcpdvnMFDwXg7",
-	"+3hHAVU9ARBGOaGQIK3NO+1tQXIJHN0BFOIUXer7foxb1+6cA75THGSBgGZGB0wZpSZ8mCDBfHMqW45N",
-	"YidmTIFmpcvlgI0mx9km0N52+ciVnvofnOQ/AycZd9gfTmi2e+Aj7VCnOdhX7kwER1sJUV0ASx0qMdlB",
-	"t4ZocMZ3Ze9bO2ZC/hl0XZjaHEn9bhwMJVBM020EinZsGxy77RHb4mEaayTsnnFkW8S1rpgOT5dZ5nXQ",
-	"UXjSif01RFmlMkbzZ4/usttTK/n/CNKjcZzAcN8+gvIxPUK05rEXRnZOTuobnxTOmVoH+cciCw/P86H+",
-	"FRy+PxaudfL0oc6fW2/X8XMawkn9DlOrQKouMInnUki/XtFsaD/pUW7cIZ1aFro2/K3qRYCQXayvmBgv",
-	"G81d03fhPbOv8Yg37ykf+ZhH7uZGaOE2uN0AD0RoB6Axlux1TU0phxT+wxbmnh3VHWkm1R56AxOdC6hD",
-	"PnOc3iHJEBlJ27v8jLNNHzMLTKRuvfoqHPgV6xfNes/HCBiEQDRJnodQPoao7Ve1xNSvkTftlAY/sgFQ",
-	"q8k9sRVAUT1ReHpdxAakd+OXuwc4vD1/BE1kH9+L9AWWJnKxssVCgDwCF9qp+DU1G6pfwmtVkSydDBch",
-	"TSa0m4BbK2VnAt1OeNqakCbQhr0Gd6G9nrXyAy9foRUruUjQy9e63NquQ9QwvOt6PYevkePtFiA8MsuL",
-	"1GX7umKwNWJ9DnXuKjhN0+zsMSTPzqjspSlm9QxtP5zqS4Rm7Q4CrfINokyuCF0iyIWu7CFZma50Mu6B",
-	"VcseyJ8FBXjavFeN4juTgP/gPN6XCjpCLM0dHAtLm32Eke4/udKdT31aQ/Nw7WMdj8dyVR+gDck7NXW+",
-	"cjTvrHdCRP9sM9GrAzwNAvtCKHbQWMz8PlgRE4zLY+h4RwgpTussr1qWTh9q8lh3FOd/GulOixCcMlps",
-	"5YWGEG71Eu2WlgiqSvg7Y6h+G79K2bOlrwTQDOGFBL7BPBNKBNomsVWXX9eJDGEKm1N0qdUegV6d/8V9",
-	"5jPOyT3Yfr0Y+Z6zzdmIQAUHAVQ3EXbLJ9IWQCKyyvfcYIF+LwmY0sV/OUcCUkYz02XYpmOq/f14dYv+",
-	"7//+P2euIIaEPBeuY5pOPF2ymL6si6OAa0Y7XlW22PoyKWZq6dqNYsCqM1ZNJRRtO3jtxuJcSLwdQ7ct",
-	"+kzSEVebCowHZxZHCa05aOzPKdokU8goznCaQiFPXCtAXQEl6g271ANdd5DDoGmCrNz6Ko8ejZucPswG",
-	"TXUYtCB0Cbzgrjo7Rhx0/Yx96GewBVInIF5ViGo72q6I1Nd8tN0aJ0TdLehapVaWOmFjndmGC6dsDcqA",
-	"rIxKIuxFhOwIuHwUJtXuqTvcqq8KiWejc4AOC+PS5f6I2rGvgDJ87aPct3eEZsMXwzI4hsFXlYyfWudm",
-	"FJAlo9pR06pvVcP0cFLW6LntctS0b3bX86eJB4VN3Y8sAhvdqQ+PXns5UTOc+m3C3z4pog3SKJ3FYXTY",
-	"MEtS67QnJHZtohbviWD2zLx89mg7nT2d1Vtft6U5UNi8DTsdj8w3Xh7BrV4rv3ds1SnoCj4hzXxqpDbB",
-	"pur6XeFRc4pxZGPGRsilVpiwMz80KLE3HZj9JEeD8qW4s8ppVfxQMn03dyBsTSHCGHDDZqxx2L5nQrqu",
-	"shPx22bT2kEn5/C2/XDGqGBib2OYlbuyWfnixLXfey6rrNI1zh5rnROebJHN9lzP52Rc1Kb6GtMuzv9o",
-	"aRcu//OQmRdNnWmRA8izqmpwq+lxudwrOco3nJvAkvhKL8x8pVkbGoHHyWVdNq51aCJrk9xDHO0hlVbq",
-	"X5erPXRz6/E1J3dQ/df7tH0v/6C0c/0YfK/ncvbDs7XIYzmczbKt50MnZsZ1rB4sjXYrTwOoAx+I6R3K",
-	"owHda+fGT8MZhxywgAEO5Q9m5N4e5f+vcKRBYRIQLDzC82Fyu3KlthETi9GH4HlnZgguFQ/qwqAusvCP",
-	"E6YjiTpI2WdCToYqpmjipJq/ZhI1i+XeiUD4sHvgxgB2EVTT31ZHAbUAq+K1r8+/tYKMLRY5oeB7b81Z",
-	"tkVKZOrcSDOGss8cinxbtT6yU/q6gDb9bUPkilD02gVoI6FWvb+3wfb+ExPcz9hUB2FUo8DAdAEyXSGM",
-	"FhzEKiREU1NKU6epBYokrIv8wCykniZ99igHF2l5Vr6p/BqqtEyWbKnLo3QaRB/0iCnjYq6+/NT6Orc7",
-	"6bcr9cjITVJ3tbf7PscHU8VsEv+pb0hw5HRkU59/6gvY3EBuKIKGXb7WY88e1X96uIWxICz6xnEJ8/Uv",
-	"aPYY4Bk1zspKXWjpMOBMZrYgacybdiCAffHTcv6HOS0fQCcLmxrAxneWoaBBg/G2TnKaglqYbQbxjS9X",
-	"ORmAb3zlsclg/OuKISJsgU9EqCm56JIrtmiNtyhje9dJs7+dhZVV7Rmr7+eKZsKWdLTv1Cu1oXlpy1ZS",
-	"e/yxuBOnYQHEJUOMog3jd4QuEyQITQEVnC05XgvNJnShz4tAi/Y1KNU2V/geUA74DrJEa+Cmspo3StYI",
-	"C7QBU/a2IRF1ZknQv2+Kc95oePiFoiOecswyAhR9Izw8n0sv3brajRs05dELS/of42KuLayrbzRtViRd",
-	"hcRfP6HuGAgAaho7NO/O7Qf0s0f7rx5v7NViAbr4MsJSt4+2dVrLjMiYp/WKZhWzHCc//YK+hM6haCDE",
-	"Aiulwo4CvcXWM0BedXKJ1oCz1ysynedtMsh1MV61lMTZ+XLFAbytj66lrTpJmW3ds4sLLbh8H5YJJZed",
-	"4wg3ULSwsmWVkZBYSRJmBZlYMZOYkDK6IEvbA05hETQR1xBolxzDoHnUYSsFuC1F362Vj2KfKyvqu7fw",
-	"MDwYZSqk/9EjXb4a/tRcWOPNHDVp+quaoqrzLYKTNSY5wlnGQQwzNvTX9jauPxrmMoUaUXVeOLJxbToO",
-	"TG1cl3W23IegYeaAHnv2aJrGdVY1s4gbf7KP4lGdGgX20oXajz9ItsC8aQhSy75+1uFxiS/N6vdKXHq1",
-	"frd8PAKaNeyMQMs3D3aKRZe640FVRpKzDRJ4q4wK0xXjFF0iHs4y5zodiCpdwTYY0MVydgWycS4ciGym",
-	"4RamO8eRnQvTkyrFa0gq4gBzmc3/ZchYX3ET4C6KRAycKThMvNFDXJEIGxt8pWznC7dFcJhsKzSyNxsa",
-	"gr+OSvvPs6pM2CSkgOcRQPLHLOZ/FIl/1ujp1XKzTw/ay098DFZe9Rj7Mq02ghZnEyqBehYfJ2BOG9Hd",
-	"FwzCD+0rbieVs8fqj56gzEeKD0Q9A85xsKgvcZJvddjdYMg0jRp+hvsR00zhdi23fvukQOMd+zaXG/i9",
-	"A7Jp73SmgWEXEu1Jai9ypzjP3d127SrX/mPcvAJxWjW6qlLA1Ursj1UTHv+T2334k5HwwS9BiY3gV3/t",
-	"KvjNpCTUpnTOmeo3U+/86dPT/wsAAP//",
+	"/bltaaWQwPugZQcdC1x6upu8XI64Iu1b7WDzH22F3bfR1ZRctPLW2xUgCg/SsixU4CVYym5diP5eK+88",
+	"P48tAug94WzAnVgbeBx0BVMOJvHgnTY4BUMORex3hGZ14DXmVAPGUUdO1kR2flOPqH00gwUuczm7eKGQ",
+	"vcYPZF2uZxev9V+Emr9e+NkIlbAErqdT3xQFTqFzSj+q/YaOboayrOfDLBv7TbZYCOiGkBkSB1EIoBfn",
+	"5v8CKJ1HocTonGGeEbrsPizhuOOcld9bTsh7zD0P6ZK7fh/JNzjLoRsGZsRxdi+gLjpHlmOHdK6nS7+5",
+	"se+b6YQgrEe58YOOBALG27jkJUpZXq7pG4RRDliRJVptCyUIy5JToYmD8Qw4wpyVtFXqVHO00cm3L2vr",
+	"Pfk3teI2fikklt0MQY9om+tFnCZlv8Ypj6lu6slualuN6XRqlECEmgtMb7wVATtQ6SLZayokzvNbvwy9",
+	"qpIuCCViBVmnDCQlrAupaANLhLmSRohcAUcFZ/eQIaoUujmmSjewf/F0Re6hlXqqieMceYFzAUnM0FKK",
+	"PkHSjDgOWtVct/AgB3DcXR34sHxYMWIQBaMCtF3sPWfzHPSiUkalknAuHme4KHKSYrW+s8KM+Je/C7XY",
+	"x4GU5L6rZ2wyF/vJN3pvKcsAGTKe55Do3zKQCgpaeNA/3OO8BK2E61dKJdNqtmCmU6u5fH+t6VavP8uI",
+	"mg3n7zkrgEuidmvJpQh+epylHLCE7FIOVeuSGTwUhIMY8wrJAotg9XOOhfwoxs1u0B75WMFhQR6ijzjc",
+	"s7sx0zyF5+I3tXw7sZ8mCSD3yb/P5n+HVKopHTquaVHKkTixAL6m3+OtiNxOcwFUojVgKhBlCMz944Wz",
+	"b7/7rlt6rYDYvCLqZ7wbKPobXVv/iYixOycS1vV/dFpQHck/+VVgzvF2F3/6a11r/VkBJxu5WmeNHbVO",
+	"90IdpzcrtqGI0VTzuW7Am09UJuP4xtIUCnmdAZVEbkdurDTnFYtKkxYrpTQSeTq7oGWeJ1Hte4MWhC6B",
+	"F5xoVbGpk4whL7WG6MaWjkmPYHLOxhRjDtYc8QHW6po2PKK+uWvpbRrausfNUG0we2OMfkSiopzn6rIW",
+	"iptnnBUFZKikkuTqKVDO8lwgTGGjUDyM2YWmkujaOWgM4/xqPFOuXr4Wohx5B+jt7PfOX7fRvdTtJbER",
+	"C0KVKC7ixh8B+eIkXUF6Z0QwhRImJGRIXTMJ2qyAA8JIELrMwdisFKqwuIMMLZixVw3hOz+YdeyynWS2",
+	"AszlHLA8wO3YddMJoCmMmcNRZ+ZoqSmUiLxcIqYFVrnCFBEpkOJJJVVqzmZF0lVI5dkbC2V6D1QyvjV2",
+	"b0P2p7EVcMgBj7zsORSMS8hutjTtw8qHcOw+l77R0aMQF6UogGaQfVTnOU5/hqD01bzAHK2NSR1TpP5f",
+	"P8sYiDcKiEuQ+uauTqBlFM4EP2y5flW/rra7a/rVHoKMZIr2FUY1jtRpQP7VKKqUJpMr9aeCRSA8mF8G",
+	"OzeT2T1wQYz0PEDOChwCTROq9a9aSSzgQdUcweJbb4/pBRN9R0XYg2QS5zGoRgUWN751I7cWE0CVpPfb",
+	"LFXwsP7Au38VJ5RlcLJmlJifVkyEwmqF70vvvj3kxdrP0FsYnzWEtT36Jc4XY7RUmdTce1FYVt7rPaT1",
+	"EAZRQX1htdjNiuVK36OC5XAavyEbEBvyPe+iGg7HBqjsuChoyozIq/vxlGG96jEcao91C371s78RmoVk",
+	"XQpQ5KuZqNL2t0LCOkrI+vVf2u5NPEY46qJso5+3QyTyyg5k9z8dsGYSLrOMtzz2ju6ux61Aqvmho3ch",
+	"UKmkj4FHECuUVWhNgngL96FWwnuPlzAto67IO8KtKTzI+F1vPIeILaz0LxDLM+BvEDZHlFF9QvVVq9Sn",
+	"fqWuXUV9u8J5DnQ0JNLwvecbcRrrrb4efiu6fuMln9wsNU6K7rDwdBh2ktnDyZKdWNPjLVBMpd2f3+k+",
+	"d8ik9hizrMmFngoOe9pi3hpld+xFs2znoPpZK6frsQqQznedpCXiMnLK6CInqez1OFgDzVs3Xr9b2hhO",
+	"nOfvFrOL33oAb8Y/fWoaZd4tKi5U6WnSciwhGYfMSBGecXk1hGujNKNwqi88o9dFTCP2swSs42Oj3qRM",
+	"Im1DN/qFP7+Eyu9ezWIGSTvBmPNuX/kA2Frmm+rPttq98S6stf5Dmbww7DpBULB09RmvAGc65FVt/HMQ",
+	"vnIgu0ffTR+MaKW4BeFCKt02ZqG6DLGnlHeP7QaihyuXh7Rk3BGaDWckSk6w3rfdO1mhs4LCc10GmMt8",
+	"e6PhEwFqHI6EIvXeRXVWEAehxPI8ZxsTOy1dMFL1AQ5FjlMQiMgE5URIgVYszxBGa/IgSw7OBaYJVm7Y",
+	"KbJY3axIrs4UVUcyoErv8EtmSuFVsGgxF7F7kkFcXBRtpkVrA66D5OP192FshI5sQXflHE6MUB49M3ur",
+	"/wEP3rUFNM+M3Yq/xUv9NUN5NX5dcbOOS+gIt6W57CY1ErytbpIR3qd7l0IQ9xtppLc9Z1nbo4JlLU8E",
+	"8HvS+skN43c5w/GXmyKQnr62zPADdhHBjInbbRR63jq3n/9uFOMcbYH/+yZyD/xyeXujUzjQf/x6+0b9",
+	"Kwch0IbIFSulObd3sEUCtPsCS0ThHjjKYWGeaomp1ybYmLRcz4H7uEvga6IDeZB75XSW9GFO7SaYIwBI",
+	"n3pxpW/kD/B7CaOPLA6NaIPNmSku8Jzk1q3W7WitKWGBdP/6xcse6d47f37Z1Q1ioQ07zqI6kq7Whdxq",
+	"09GKCWkjdk/rPrpIXGXUVRzx5YXhIJcn/8NEhHz6p+rfp59PPv05ePTP//anVjdF+jfYdtjYvxGGxBUl",
+	"qx0Ec39UM7w8+a+fHl+/fopOIMiSYnXd7k7wVyzgu1fonzjeoI8ffvpnf9PpE+PeQ+wezAVfcKZGwIO8",
+	"UP9+IGt8YuTDkxcJ8phPkCezBAU40uEcCroJApyukDbHo/kWYURhkxMKDfS8ePmvvTQT3LWd4TvdF3F1",
+	"Lvx1WtnXA/IP8ZXUTAIVmLvOrAnEOaDCN8TRO8CZ2nt5VyMPJt/T9gdSvL2MhE1d/ewo9O0lmsOK2PAg",
+	"fQnYCCoQ1u9JtM6nFTPjw0uNcpfEJ/z44ScR0/Zs1CNboILDAjjYiAUv87QZPr10w0GU65i4fctLsItV",
+	"uxB4DUidPKdyuTQVdWy0A42o/1n9Gc1xeheTjWOUHQiXUTfTrmjpLEO1zAW3kxrlBOCLU34VSn/IGIYv",
+	"YS4LINhvOavv/UA2su++PZCJLFja5JJ/SAL7G8uulEpnrfBjmKeMWUoq5/AasCh5w2zTSUc5nkPe4kkw",
+	"DvlItBMm+qbzEqe5C5n086unu56yQOPVEZH9hGpW54bHAPkDgTy74pyNNTxWTqBdKYYpEZDvbvw/bt79",
+	"guxTxDjySdo+xLV7O+7D3gUV35EJT9mHMgY6x1aQ3o2VMXT+1q6V++WryMg1CIGX8cE9kwiJZSlC9yG7",
+	"U1og5lSNSGYLTHITUX1HGmaAVl+H2q7/dLW8DuiLo2okdcmmT6QP46jGBjyt8cO1eeXVecRjNkhZ+BJS",
+	"q99zDGc/Wr12L/92F+DUhy9tGkwyg4BnD7sq3AsROart/tbKeJuhpdVzazNMhuynMs0SmQ92rZlluZeS",
+	"KjHDrSkATxuKLj3Mx8hNbL3GNCZvMsRLighFGIkV5HlUGGaLRYyRX9p4fc23vR/YR8uu8RbpN1tMKcav",
+	"3BPmq0a1geLGYcsxuQILobnaBhNpGN08Z+md/a3B/GKxEz9yTCVk77395rixQEVt3p5rsBobA9COU+1Y",
+	"HkXjowGgYwRxMXJ8GT35kejp+nr8RFGImcSnt9VZGRVoYKWB3ZB2YQNHXfS0VuzUWTNCkEA4bmxcg1yx",
+	"WgzQGlOygJb4NRkN1PiBcYTR+3c31/+944Dbs1G/DHu02Aaw7WrtOhIvL/hPd4B8n5ydfYWEwyqQ9pW/",
+	"tpjqSBZYhAWjaLNiaK3TLHQawX6O0oOlHq3xw0cBERvHuU2sKalOF69FyEYyaHYvjDCTeeo8pYHXdiSv",
+	"MZmJMk0BsnjKw6+m6IvVzrRL0tthNkSuLAoHciwBQ7w3fdG/PvPK4c5+OaTekEQccPpO3z7GiP2OYE98",
+	"5wcLDO+vCWnptCMV75r+Oyu5qCWHKlWp4bwtkGToL+cow1thokhNJm1BKIVMPWwGDb9BL1+ZqIgNEVDL",
+	"Mnv54rvzvjSz2iFzlRaaZQT2zVXrPXn13f9MfOgsES5bNwpUf/JjybYN1xdDeqxidYoW36gzAw9FTlIi",
+	"UbpiJIUWq2QnSU5uhKrdPpP6oMOZ9sqyI42LctS2DpdtV1tG30Z3xPPcVMcz5zUznCv7XBYzz/Sjgk0V",
+	"CjMOZndQyLgOeGdjq7tMLpF7CY+6lFqpRx0u9bH2cC21PpSyMjf2wDkgNd7Hp3lnxgaLftzZIjIaGl00",
+	"+k7/6yCHLv6ySa3fmbd56g4YJ7XfAXZLiALJs9exd6UrejCGhHCaghDfMzoqy81VVLg8VKR/XxjoM8Xm",
+	"3aBGIoocb1snPIyvsUUm9sFqY8Gu5MO3SukZBwody+fNtZ21ZPSom3K9xnzbEbY2UqJsjSEL0dDn1qrO",
+	"xT6CZAPhzSCPHsNpHzk04NHcfzh599YmF0gC7rK/U6z6yAdIGc9GyxqBsXCAmOHMJU/JjpCyqw8XOSbU",
+	"SNyJzqY3AsgbRMs8t/eajvHUbjgtKJ1qw2me43kOjTskPLTVzL+wWHyWulopM1MHX3+DQMcEmantzPGA",
+	"ACZhlH0klMXHIT6IDtj1+cnxImCDdIJlhf77GvYiIE08YXRTXcXMRnkS1E3Xt61bjtM773sbe8O5opHx",
+	"ZCZrnGOuoFJeLn11pYBlJFV0hs8OUL8xHULoE8PbrDv+dhm81f2IqAvlFfDC9ThpI4rd95iPrt9yeD9P",
+	"Q3/RvocLlGGJ51goLHAiQSTIfDFBac7SuwRRLNWPkgNeJ4jQJQiZoIyIuwSlasELkmIJCRJbmrZYYo1D",
+	"flS8fWvenI6JFxKKNwjnG7w1oanIeCV0EIC1mZ7GLeVfzH/V4bYKINTjw1Kk9N8qV+cesS9dntNoRojX",
+	"l3ZUqn7tqTVa5j0WYsN49naF90hLLDnX9UnNN/YQeihshr79ste131hN/evRzVcVw0YJFhm0neMorafR",
+	"EFVd00E9Em1ctiMqBTi3+WoDnf4+MCbGltQd2XUWy5Z4/rZTV9WV6LHHGAd/eCBLk+GRxalVF/YZHcNv",
+	"AqSjXIxwxLV4qYu2bQeXjWmtCmGNkXGWaWV072jWMVPmBZ/KFxYS7L79I4mMLkVkSIphog1ZWjBqqcJD",
+	"a8kAdqHfCGRlKmdy9kUSrfUr7mThsCgFztutRdzgFm00d9OcbVEKXV5xE79CBumNYZVtqxEG+04cccSp",
+	"jcJmv9if5+QK1OLmDxUQ/+7eVK/Uke1cbawW2O7rEdpSStnXF8jeH55ezRTHZr3+UCc2I6y6go6puoON",
+	"V9TVVlJSl1a5GjaBkuvakz+LmszVnj0LLnwxFuqlhfJR4psPIeqduikxuCifYNok3E4Uxrbo0oiTMi9J",
+	"Lq9pXEscXU3LB5M8JwYgLCDgllf/dtvejxUL3b7T7iYYYczfayNf2b9e9MDEVcwcAITJ7Uuayva3LLli",
+	"1oFL5xDJhhWMb2CfmCtYtwl7o8m9U23aCQ2LSDG2onB/aJKrPGwWnwwlkxuQcrzzYZHjeLbPkrOyaClw",
+	"k3KQceZiauOEZOAcxEmjTYKeOIZpH7neUNiETiV7o+4HjMwaLpAAqRPKleImIC7y32NOjIkwJpAFq0Ju",
+	"ZMOdxkynJEBqzWqaFu2igUi9QwdIty8PIg/HDlyONZXtY4woMJfDKV1beyLELYIFD/qQo9bIt6zAMW5R",
+	"zm7QH4sWWCPM3oPVB5NH0UKWFLLrI9SQtnp3NPDI1qAkAnEjR6NU6T5B2NHuuawFhjW+aINpMFqUXH/b",
+	"fnZ4ANOgSlw7+7CJbFryczuRrkMUZRIys7EFZ+vT7sjQBquQaM2UOMnWgNaElhKETQAcFZTFfS3dFtF1",
+	"ztlGAEcpznOdbwf54g0qdRzRt+fnaL6VMMANT7JGjJZwIalhsFYAzXB1Fa10Uezk8oM/Gs+QIWpOzJES",
+	"r43ljppUbFB39NmyXsYz5Is6YDyeKCDb3nLR5fFSDTbMvD/qYN9o9QqYxkkw0qZzj0kevyl/UOO9f4MI",
+	"l3yma7aGmWmm6ZyaHG1B6mquukHeSp9ppMDdUqMlYxTiQkU20t2uJxkuvLVEiLANhSjjYko3FVUNGyGh",
+	"6D/kFXDtVt0Mbr0xLH4U4+t9mU6jUUBWbShHlACsap9GgLRPe4RWmfz5KbcNkdl3XQ2ZawiENpjv1ZXA",
+	"7avZXzLQOgcWkHgxwMpfHMrE31Qzuoz7CjaTXyWa6LtCtuoH8t/ZBq0x3aI1lulK5yvVUhn2D81UC3mv",
+	"PnrAI/glsN3YmFHhSk7k9kaB3N6ggHk0k4uiy/fXxi596nrJ6E2ZF/znV1IW/aEeumhYYOoe9ElRKf87",
+	"aWZa7jgh1Aljb1Cq3W7Whp4yK0EiTE31dsbJUhEJ99Zw3zonZeyOQNU7x9p2P7v5K5osyN9ga7rXELpg",
+	"uyuz9at0H0FNnSbMSth68Yz6SseJD2fHqMBKhqeSIfWKrcp3qs3rKdhSIHZtlwVOV3Dy8vRciYM8t+AS",
+	"F2dnm83mFOvHp4wvz+y74uyn67dXv9xc6XcqT9PsvdklemvWE5h8L2b3L/RVWADFBZldzL49PT/91tSU",
+	"WWmyOcMFObt/of5zIr3fYwkxsdyG2OgGv1g4Ky9wA4EqRVD/+I1AnOUgTMEkiewzdasowGhLutUakqCN",
+	"hBGYEeNI60fGeYKuJWKlzMk9CA1lc5gspQQWZ+Cn6LJ6brwwFOFsTSgRkmPJuDYAJNq4j6v+34TRxM6H",
+	"4B64bcNVz/FRmFSMQg+/zmYXM8VMXfsTMWs0X3p5ft7ReGlcw6Va05lI16XvfSlLF9Af/55fYNDCKZkJ",
+	"J7TrDekde6bhmiRrLcmcbrwUigO7Y/UpmT2chPmN/omuFWCumzrc3uoL3TeOMZwdhPwry7YHh5mRBp7q",
+	"F4jkJTztIOzFwSe3OQERlP1sw9RkPXpOEb6LTsJUbIAjnB8IuzpJBAc3gi+2vg9yn5II+zh7rJq4Pxkm",
+	"koPRtuok8EEftoAEwo7+LSVhqyFnzYbyT592kPlql4cd6piYxddB+YxjEkKyzIhs5cFKe1mxPBNIj7vg",
+	"urIrRdjeTzr0xeg2VRdcdY2aKvrog/2RMvtTgkSZrpBuhcQEIDxXN1kBrMiNA1Qz8QRR0JFvrvL3Tq3/",
+	"CFvUGxmN1kaP+adk8Cu+3+fQd3bbno990xNf/3thZ+4Bw3daHQ+aotHNeuh2qlb5Q99wjdcHjA/6Fg/Z",
+	"Q9ADO3KkD3ih+gL8E96mH9Tx1E5yNRvK2VKdpI0up0u4kAGXMOd+l0dU51xXZxcpK0yvZyF3+cYZPBSM",
+	"t7OPdxRQ1RMAYZQTCgnS0ryT3hYkl8DRHUAhTtGlzvdj3Jp25xzwneIgCwQ0MzJgyig17sMECeabU9ly",
+	"bBK7a8YUaFayXA7YSHKcbQLpbZePXOmp/8FJ/jNwknGH/eGEZrsHPtIOdZqDfeXORHC01SWqC2CpQyUm",
+	"O+hWEQ3O+O7d+9aOmZB/Bl0XplZHUr8bB0MJFNN0G4GiHdsGx259xLZ4mEYbCbtnHFkXca0rpsPTZZZ5",
+	"GXQUnnRgfw1RVqiM0fzZo0t2a2gWu2EBxvbgwzBXkGdOdrWSsvrZXE54g7en6Fddhp5I7eoImKaRpq0m",
+	"RgR6df4XROjnUqcl6Oovvo/xevcG+16v0RPWuCvM7fZLaDhm4ZVi4YxcIWQOhekkzsl+BDkV4M7/QGdL",
+	"C5F7Ha4dJpj6HjaFs4vXQf6xyPBByfUr4KN/LFzrOPhDsVK33i5O6oS9k3o6WqtsUeWiiedSSL+IWFIX",
+	"anuEo9xIB55arLHJA+2SYoCQXayvmBgv5pi04XdhyuDXeMSbKedHPuaRNOsILdwGiSrwQIS25Rq912be",
+	"ako5pBw3bGHu2VEty2ZS7WwxMNFhndp7N8fpHZIMkZG0vcvPONv0MbOaeNLFxq7qcsxXK180S3cfw/dT",
+	"k351vO4hhI8hGthVLcb4a+RNO1Xej6zL1cqrT6zQUVSP+Z5eFrGxBbuu6N0DHBZCOIIkso8ZTfpaWRNZ",
+	"y9liIUAegQvtFG+bmg3V8ylbRSRLJ8OvkCYT2o2lrlUlNDEL7vK05T2NzxR7Ce5CG7BrlSRevkIrVnKR",
+	"oJevdeW8XcuAYXjX9dIcXyPH260leWSWFymx93W502vE+hzq3BVwmqrZ2WNInp0O9ktTl+wZ0n441Zew",
+	"QdkdBFLlG0SZXBG6RJALXaRFsjJd6bjqA4uWPZA/C2optVmvGnWUJgH/wXm8r/p0BLeoOzgWljaQDCPd",
+	"SnSlm9j6CJXm4dpHOx6P5arUQxuSd8ojfeVo3lnvhIj+2SYVVAd4GgT2ecPsoLGY+X2wICYYl8eQ8Y7g",
+	"HZ7WWF51n53ea+ix7ijO/zTSnBYhOKW02CIavb6o1iohQYEQn/6H6oUVquhLW8VMAM0QXkjgG8wzoa5A",
+	"2++3atjsmsohTGFzii612GM8V/Yzn3FO7sG2XsbItw9uzkYEKjgIoLoftFs+kbaWFZFV6O4GC/R7ScBU",
+	"of7LORKQMpqZhtE2slbt78erW/R///f/OXO1TSTkuXDN73QM8ZLF5GVd5wZcX+HxorLF1peJFlRL12YU",
+	"A1YdfGyK2mjdwUs3FudC4u0Yum2RZ7r8alOB8eDM4iiuNQeN/TlF280UMooznKZQyBPX1VEXs4lawy71",
+	"QNfo5TBomiDAur7Ko3vjJqcPs0FT6ActCF0CL7grtI8RB10KZR/6GayB1AmIV8W+2o62qwf2NR9tt8YJ",
+	"UXcLuuysvUvdZWON2YYLp0zHbbBKqSTC5pRkR8DlozBRk0/d7lad9SWejc4BMiyMi3z8I0rHvpjN8LWP",
+	"Mt/eEZoNXwzL4BgKX1X9f2qZm1FAloxqR02LvlU52sPdskbObb9HTSduV2lhGn9Q2J//yFdgo9H44dFr",
+	"80w1w6knhv72SRFtEBHrNA4jw4YBr1qmPSGxDJiavyeC2TPz8tmjbVr3dFbvYt4W5kBh8zZsWj0ydHx5",
+	"BLN6rZLisUWnoMH7hDTzqRHaBJuqgXuFR80pxpGNGRshl1qNyc5Q36Ba4nRg9pMcDcqX4s4Kp1UdS8l0",
+	"mvVA2JqakjHghn1147B9z4R0DYIn4rfN/sODTs7hdfvhjFHBxCbWmJW7Cmj54sR1Unwuq6zCNc4ea00w",
+	"em1T1RQ6YUc3zGsk+dnUwUvX5ia0XmQ+ik3/mil9OmLkMivIkGQs8WVVO0K0w6Ju8ThtJzok1mSSoCpU",
+	"sFoT40jbuSJLkr6A1fNCu58TsVJD1ZcM8q4FeiBC3e4rtSiHxXMjQKxJqjPyeBJofi1BQOd/tCAgF418",
+	"yDigpgS/yAHkWVWOvFURvlzuFarnO1lOoNd+pZl4X2kMkUbgcSKrl43sFE1kbXLkELdPSKWVMtJ1uYZO",
+	"Fz2+5nIJyop7D4u+GCmTYc342I3jtNln6zRHvmWMHU6HCccl/h4sjXZyTAOoAx+I6d0bowHda3WJn4Yz",
+	"DjlgAQPcGx/MyL39G/9f4UiDwoTDWHiE58MIyLlSIojxDOpD8LwzMwSXigd1YVBXb/nHCdN+be0y7zNo",
+	"TIYqpmjipJq/pqA3q3DfieDyYffAjTnG+fNN42ztk9YXWBU98Pr8W3uRscUiJxR8U785y7ZIXZk6UteM",
+	"oewzhyLfVj3V7JS+4KhVuzZE6RjotQsXiDj+9f7eBtv7T0xwP2NTdohRjQID0wXIdIUwWnAQq5AQTbE6",
+	"TZ2myDBSinF+YBZSD9o/e5SDqz89K/pZfg3lnyYL/dXWkU6F6IMeMaWX1jWumFpe53Yn/XqlHhnJa64y",
+	"ybuMvh9MecRJrPm+08mRg+NN44+pKztwA7mhCBpW1UGPPXtU/+nhFkaDsOgbxyXM179oBQW1BCPG2btS",
+	"V3A7DDiTma10HLOmHQhgX/y0nP9hTssH0KHrpri4sZ1lgY3d2v4nOU1Bkd02hfjG18GdDMA3vqThZDD+",
+	"dcUQEbZyMCLUeBRcqM8WrfEWZWzvAoz2t7OwZLM9Y/X9XNFM2Fqx9p16CUg0L209XGqPPxZ34jSsrLpk",
+	"iFG0YfyO0GWCBKEpoIKzJcdrodmE9j1cBFK0L26rtrnC94BywHeQJVoCNyUbvVKyRligDZh62o0bUcc5",
+	"BY1BpzjnjU6qX8hX5ynHLCNA0TfCw/O59NItq924QVMevbBXyDHSxG3FblE5jALir59QdwwEADUdY5qZ",
+	"nPsB/ezR/qvHGnu1WICu6o6w1H3pbQHoMiMyZmm9olnFLMfdn35BX0LmUDQQYoGV2p2nQG+x9QyQVy2i",
+	"osUlbbJPprMOTD6DrvKtlpI4PV+uOIDX9dG1tOVsKbM9wXZxoS8u3+BpwpvLznGEfCh9Wdl67UhIrG4S",
+	"Zi8ysWImTCZldEGWtrmkwiJoIq4h0C45hkHzqENXCnBbir4cqo9inwQq9d1beBjujDKtF/7oni7fZmNq",
+	"LqzxZo6aNI2bTbXm+RbByRqTHOEs4yCGKRv6a3sr1x8Nc5lCjKhauhxZuTatTKZWrss6W+5D0DB1QI89",
+	"ezTdKJ+6tAKLuPEn+ygW1alRYFOA1H78QbKhSabTUC0X4FmHxwW+NNtqqOvSi/W7fSkQ0KyhZwRSvnmw",
+	"U4W+1K1Uqvq0nG2QwFulVJh2O6foEvFwljnXwWlUyQq2c4ku3bR7IRvjwoHIZhpuYdr+HNm4MD2pUryG",
+	"pCIOMKmV/i9DxjrhUoBLW4ooOFNwmHgHmbggEXZM+UrZzhfut+Iw2Vb2Zm82NAR/HS08nqdVGbdJSAHP",
+	"I4Dkj9kl5Cg3/lmjWWBLnqketJed+BisvGpe+GV6+AS9EycUAvUs3k/AnDSi27oYhB/aVtxOKmeP1R89",
+	"TpmPFB+Iegac42BRX+Ik32q3u8GQ6UY3/Az3I6aZUOB6+f32SYHGG/ZtZgHwewdk0zfuTAPDLiTa7NiW",
+	"FUhxnrtKC9pUru3HuJmQc1p10KsSEtRK7I9Vdy//k9t9+JO54YNfgoIvwa8+CTD4zYQk1KZ0xpnqN9NI",
+	"4enT0/8LAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

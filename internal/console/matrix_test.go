@@ -34,6 +34,7 @@ import (
 // that goes there. A page that is added to the table is added here.
 func (w *world) examples() map[string]example {
 	attempt, cluster, agent, person := "/clusters/add/"+w.attempt, "/clusters/cl1", "/agents/ag1/revoke", "/users/"+w.someone
+	client, environment := "/clients/"+w.acme.ID, "/clients/"+w.acme.ID+"/environments/"+w.prod.ID
 	return map[string]example{
 		"GET /static/{hash}/{path...}":        {path: "/static/0/base.css"},
 		"GET /favicon.ico":                    {path: "/favicon.ico"},
@@ -65,16 +66,30 @@ func (w *world) examples() map[string]example {
 		"POST /clusters/{id}/record/remove":   {path: cluster + "/record/remove", form: url.Values{"confirm": {"quagga"}}},
 		"GET /hosts":                          {path: "/hosts"},
 		"GET /agents":                         {path: "/agents"},
-		"GET /audit":                          {path: "/audit"},
-		"GET /agents/{id}":                    {path: "/agents/ag1"},
-		"GET /agents/{id}/{act}":              {path: agent},
-		"POST /agents/{id}/{act}":             {path: agent},
-		"GET /install-tokens":                 {path: "/install-tokens"},
-		"GET /install-tokens/mint":            {path: "/install-tokens/mint"},
-		"POST /install-tokens/mint":           {path: "/install-tokens/mint", form: url.Values{"environment": {w.prod.ID}, "uses": {"one"}, "hours": {"24"}}},
-		"GET /install-tokens/{id}/revoke":     {path: "/install-tokens/" + w.token + "/revoke"},
-		"POST /install-tokens/{id}/revoke":    {path: "/install-tokens/" + w.token + "/revoke"},
-		"GET /settings":                       {path: "/settings"},
+		"GET /clients":                        {path: "/clients"},
+		"GET /clients/add":                    {path: "/clients/add"},
+		"POST /clients/add":                   {path: "/clients/add", form: url.Values{"name": {"Another client"}}},
+		"GET /clients/{id}":                   {path: client},
+		"POST /clients/{id}/rename":           {path: client + "/rename", form: url.Values{"name": {"Heron"}}},
+		"GET /clients/{id}/delete":            {path: client + "/delete"},
+		"POST /clients/{id}/delete":           {path: client + "/delete"},
+		"POST /clients/{id}/environments":     {path: client + "/environments", form: url.Values{"name": {"another"}}},
+
+		"GET /clients/{id}/environments/{environment}":         {path: environment},
+		"POST /clients/{id}/environments/{environment}":        {path: environment, form: url.Values{"name": {"gecko"}}},
+		"GET /clients/{id}/environments/{environment}/delete":  {path: environment + "/delete"},
+		"POST /clients/{id}/environments/{environment}/delete": {path: environment + "/delete"},
+
+		"GET /audit":                       {path: "/audit"},
+		"GET /agents/{id}":                 {path: "/agents/ag1"},
+		"GET /agents/{id}/{act}":           {path: agent},
+		"POST /agents/{id}/{act}":          {path: agent},
+		"GET /install-tokens":              {path: "/install-tokens"},
+		"GET /install-tokens/mint":         {path: "/install-tokens/mint"},
+		"POST /install-tokens/mint":        {path: "/install-tokens/mint", form: url.Values{"environment": {w.prod.ID}, "uses": {"one"}, "hours": {"24"}}},
+		"GET /install-tokens/{id}/revoke":  {path: "/install-tokens/" + w.token + "/revoke"},
+		"POST /install-tokens/{id}/revoke": {path: "/install-tokens/" + w.token + "/revoke"},
+		"GET /settings":                    {path: "/settings"},
 
 		"GET /users":                                 {path: "/users"},
 		"GET /users/invite":                          {path: "/users/invite"},
@@ -323,7 +338,9 @@ func due(rule web.Rule, caller string) int {
 		caller == reader && strings.HasSuffix(rule.Permission, ":write"),
 		rule.Scope == "console" && (caller == otherClient || caller == otherEnv || caller == writer):
 		return http.StatusForbidden
-	case rule.Scope == "row" && (caller == otherClient || caller == otherEnv):
+	case rule.Scope == "client" && caller == otherEnv && strings.HasSuffix(rule.Permission, ":write"):
+		return http.StatusForbidden
+	case rule.Scope == "client" && caller == otherClient, rule.Scope == "row" && (caller == otherClient || caller == otherEnv):
 		return http.StatusNotFound
 	}
 	return admitted
@@ -365,7 +382,7 @@ func (w *world) walk(caller, email string) {
 			w.t.Errorf("%s has no example: add one to examples", name)
 			continue
 		}
-		if _, known := map[string]bool{"console": true, "row": true, "list": true}[rule.Scope]; known != access.Permission(rule.Permission).Known() {
+		if _, known := map[string]bool{"console": true, "client": true, "row": true, "list": true}[rule.Scope]; known != access.Permission(rule.Permission).Known() {
 			w.t.Errorf("%s: scope %q does not go with %q", name, rule.Scope, rule.Permission)
 		}
 		cookies := w.signIn(email) // anew, for one of the routes signs out

@@ -1361,6 +1361,13 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/clients (the `CreateClient` operationId).
 	CreateClient(ctx context.Context, body CreateClientJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// DeleteClient Delete a client without environments
+	//
+	// The roles that are held on the client are taken away. While it has environments the answer is 409 in_use, which names them.
+	//
+	// Corresponds with DELETE /api/v1/clients/{clientID} (the `DeleteClient` operationId).
+	DeleteClient(ctx context.Context, clientID ClientIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetClient Read a client
 	//
 	// Corresponds with GET /api/v1/clients/{clientID} (the `GetClient` operationId).
@@ -1543,6 +1550,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/enroll/findings (the `PostFindings` operationId).
 	PostFindings(ctx context.Context, body PostFindingsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteEnvironment Delete an environment in which nothing is left
+	//
+	// The permission is needed on the whole client. Abandoned and archived attempts and dead install tokens are deleted too, and the roles that are held on the environment are taken away. While clusters, agents, unfinished attempts or live install tokens are there the answer is 409 in_use, which names them.
+	//
+	// Corresponds with DELETE /api/v1/environments/{environmentID} (the `DeleteEnvironment` operationId).
+	DeleteEnvironment(ctx context.Context, environmentID EnvironmentIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// UpdateEnvironmentWithBody Rename an environment
 	//
@@ -1890,6 +1904,23 @@ func (c *Client) CreateClientWithBody(ctx context.Context, contentType string, b
 // Corresponds with POST /api/v1/clients (the `CreateClient` operationId).
 func (c *Client) CreateClient(ctx context.Context, body CreateClientJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCreateClientRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteClient Delete a client without environments
+//
+// The roles that are held on the client are taken away. While it has environments the answer is 409 in_use, which names them.
+//
+// Corresponds with DELETE /api/v1/clients/{clientID} (the `DeleteClient` operationId).
+func (c *Client) DeleteClient(ctx context.Context, clientID ClientIDParam, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteClientRequest(c.Server, clientID)
 	if err != nil {
 		return nil, err
 	}
@@ -2363,6 +2394,23 @@ func (c *Client) PostFindingsWithBody(ctx context.Context, contentType string, b
 // Corresponds with POST /api/v1/enroll/findings (the `PostFindings` operationId).
 func (c *Client) PostFindings(ctx context.Context, body PostFindingsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewPostFindingsRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteEnvironment Delete an environment in which nothing is left
+//
+// The permission is needed on the whole client. Abandoned and archived attempts and dead install tokens are deleted too, and the roles that are held on the environment are taken away. While clusters, agents, unfinished attempts or live install tokens are there the answer is 409 in_use, which names them.
+//
+// Corresponds with DELETE /api/v1/environments/{environmentID} (the `DeleteEnvironment` operationId).
+func (c *Client) DeleteEnvironment(ctx context.Context, environmentID EnvironmentIDParam, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteEnvironmentRequest(c.Server, environmentID)
 	if err != nil {
 		return nil, err
 	}
@@ -3387,6 +3435,40 @@ func NewCreateClientRequestWithBody(server string, contentType string, body io.R
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewDeleteClientRequest constructs an http.Request for the DeleteClient method
+func NewDeleteClientRequest(server string, clientID ClientIDParam) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "clientID", clientID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/clients/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -4472,6 +4554,40 @@ func NewPostFindingsRequestWithBody(server string, contentType string, body io.R
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewDeleteEnvironmentRequest constructs an http.Request for the DeleteEnvironment method
+func NewDeleteEnvironmentRequest(server string, environmentID EnvironmentIDParam) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "environmentID", environmentID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/environments/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -5643,6 +5759,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/v1/clients (the `CreateClient` operationId).
 	CreateClientWithResponse(ctx context.Context, body CreateClientJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateClientAnswer, error)
 
+	// DeleteClientWithResponse Delete a client without environments
+	//
+	// The roles that are held on the client are taken away. While it has environments the answer is 409 in_use, which names them.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/v1/clients/{clientID} (the `DeleteClient` operationId).
+	DeleteClientWithResponse(ctx context.Context, clientID ClientIDParam, reqEditors ...RequestEditorFn) (*DeleteClientAnswer, error)
+
 	// GetClientWithResponse Read a client
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -5851,6 +5976,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/v1/enroll/findings (the `PostFindings` operationId).
 	PostFindingsWithResponse(ctx context.Context, body PostFindingsJSONRequestBody, reqEditors ...RequestEditorFn) (*PostFindingsAnswer, error)
+
+	// DeleteEnvironmentWithResponse Delete an environment in which nothing is left
+	//
+	// The permission is needed on the whole client. Abandoned and archived attempts and dead install tokens are deleted too, and the roles that are held on the environment are taken away. While clusters, agents, unfinished attempts or live install tokens are there the answer is 409 in_use, which names them.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/v1/environments/{environmentID} (the `DeleteEnvironment` operationId).
+	DeleteEnvironmentWithResponse(ctx context.Context, environmentID EnvironmentIDParam, reqEditors ...RequestEditorFn) (*DeleteEnvironmentAnswer, error)
 
 	// UpdateEnvironmentWithBodyWithResponse Rename an environment
 	//
@@ -6411,6 +6545,47 @@ func (r CreateClientAnswer) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r CreateClientAnswer) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type DeleteClientAnswer struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r DeleteClientAnswer) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r DeleteClientAnswer) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteClientAnswer) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteClientAnswer) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DeleteClientAnswer) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -7405,6 +7580,47 @@ func (r PostFindingsAnswer) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r PostFindingsAnswer) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type DeleteEnvironmentAnswer struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r DeleteEnvironmentAnswer) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r DeleteEnvironmentAnswer) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteEnvironmentAnswer) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteEnvironmentAnswer) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DeleteEnvironmentAnswer) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -8685,6 +8901,21 @@ func (c *ClientWithResponses) CreateClientWithResponse(ctx context.Context, body
 	return ParseCreateClientAnswer(rsp)
 }
 
+// DeleteClientWithResponse Delete a client without environments
+//
+// The roles that are held on the client are taken away. While it has environments the answer is 409 in_use, which names them.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/v1/clients/{clientID} (the `DeleteClient` operationId).
+func (c *ClientWithResponses) DeleteClientWithResponse(ctx context.Context, clientID ClientIDParam, reqEditors ...RequestEditorFn) (*DeleteClientAnswer, error) {
+	rsp, err := c.DeleteClient(ctx, clientID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteClientAnswer(rsp)
+}
+
 // GetClientWithResponse Read a client
 //
 // Returns a wrapper object for the known response body format(s).
@@ -9066,6 +9297,21 @@ func (c *ClientWithResponses) PostFindingsWithResponse(ctx context.Context, body
 		return nil, err
 	}
 	return ParsePostFindingsAnswer(rsp)
+}
+
+// DeleteEnvironmentWithResponse Delete an environment in which nothing is left
+//
+// The permission is needed on the whole client. Abandoned and archived attempts and dead install tokens are deleted too, and the roles that are held on the environment are taken away. While clusters, agents, unfinished attempts or live install tokens are there the answer is 409 in_use, which names them.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/v1/environments/{environmentID} (the `DeleteEnvironment` operationId).
+func (c *ClientWithResponses) DeleteEnvironmentWithResponse(ctx context.Context, environmentID EnvironmentIDParam, reqEditors ...RequestEditorFn) (*DeleteEnvironmentAnswer, error) {
+	rsp, err := c.DeleteEnvironment(ctx, environmentID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteEnvironmentAnswer(rsp)
 }
 
 // UpdateEnvironmentWithBodyWithResponse Rename an environment
@@ -9709,6 +9955,35 @@ func ParseCreateClientAnswer(rsp *http.Response) (*CreateClientAnswer, error) {
 			return nil, err
 		}
 		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDeleteClientAnswer parses an HTTP response from a DeleteClientWithResponse call
+func ParseDeleteClientAnswer(rsp *http.Response) (*DeleteClientAnswer, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteClientAnswer{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
@@ -10390,6 +10665,35 @@ func ParsePostFindingsAnswer(rsp *http.Response) (*PostFindingsAnswer, error) {
 	}
 
 	response := &PostFindingsAnswer{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDeleteEnvironmentAnswer parses an HTTP response from a DeleteEnvironmentWithResponse call
+func ParseDeleteEnvironmentAnswer(rsp *http.Response) (*DeleteEnvironmentAnswer, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteEnvironmentAnswer{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

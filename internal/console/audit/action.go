@@ -22,10 +22,12 @@ const (
 	AuditExported           Action = "audit_exported"
 	AuditPruned             Action = "audit_pruned"
 	ClientCreated           Action = "client_created"
+	ClientDeleted           Action = "client_deleted"
 	ClientRenamed           Action = "client_renamed"
 	ClusterIdentityAccepted Action = "cluster_identity_accepted"
 	ClusterRemoved          Action = "cluster_removed"
 	EnvironmentCreated      Action = "environment_created"
+	EnvironmentDeleted      Action = "environment_deleted"
 	EnvironmentRenamed      Action = "environment_renamed"
 	InstallTokenMinted      Action = "install_token_minted"
 	InstallTokenRevoked     Action = "install_token_revoked"
@@ -70,10 +72,12 @@ func lines() []line {
 		{AuditExported, "Audit log exported", "{who} exported rows of the audit log"},
 		{AuditPruned, "Audit log shortened", "{who} removed {removed} rows of the audit log that had been kept for their time[, of before {until}]"},
 		{ClientCreated, "Client added", "{who} added the client {what}"},
+		{ClientDeleted, "Client deleted", "{who} deleted the client {what}"},
 		{ClientRenamed, "Client renamed", "{who} renamed the client {before} to {after}"},
 		{ClusterIdentityAccepted, "Cluster’s identity accepted", "{who} accepted a new identity of cluster {what}"},
 		{ClusterRemoved, "Cluster removed", "{who} removed cluster {what}"},
 		{EnvironmentCreated, "Environment added", "{who} added the environment {what}"},
+		{EnvironmentDeleted, "Environment deleted", "{who} deleted the environment {what}"},
 		{EnvironmentRenamed, "Environment renamed", "{who} renamed the environment {before} to {after}"},
 		{InstallTokenMinted, "Install token minted", "{who} minted the install token {what}…"},
 		{InstallTokenRevoked, "Install token revoked", "{who} revoked the install token {what}…"},

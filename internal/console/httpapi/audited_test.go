@@ -65,6 +65,20 @@ func leavesARow(t *testing.T, rule httpapi.Rule) {
 	if rule.OperationID == "deleteRole" { // which nobody may hold
 		must(t, c.tenancy.Unassign(t.Context(), c.admin, params["userID"], params["assignmentID"]))
 	}
+	switch rule.OperationID { // what is empty alone can be deleted
+	case "deleteClient":
+		empty, err := c.tenancy.CreateClient(t.Context(), c.admin, "empty")
+		must(t, err)
+		params["clientID"] = empty.ID
+	case "deleteEnvironment":
+		params["environmentID"] = c.test.ID
+	}
+	if rule.OperationID == "endSession" { // another one of the caller's own
+		must(t, c.store.Access().InsertSession(t.Context(), access.Session{
+			ID: "ses_old", TokenHash: "old", UserID: c.admin.UserID, Data: []byte("{}"), CreatedAt: c.clock.Now(), SeenAt: c.clock.Now(), ExpiresAt: c.clock.Now().Add(48 * time.Hour),
+		}))
+		params["sessionID"] = "ses_old"
+	}
 	c.clock.Advance(time.Hour) // also past the presence of the agent
 
 	res, answer := c.call(root, rule.Method, fill(rule.Path, params), bodies[rule.OperationID])

@@ -73,6 +73,10 @@ type Tenancy interface {
 	CreateEnvironment(ctx context.Context, p access.Principal, clientID, name string) (tenancy.Environment, error)
 	// RenameEnvironment renames an environment.
 	RenameEnvironment(ctx context.Context, p access.Principal, environmentID, name string) (tenancy.Environment, error)
+	// DeleteClient answers with the problem in_use while the client has environments.
+	DeleteClient(ctx context.Context, p access.Principal, clientID string) error
+	// DeleteEnvironment answers with the problem in_use while anything is left in the environment.
+	DeleteEnvironment(ctx context.Context, p access.Principal, environmentID string) error
 	// Users reads a page of users with their roles, and counts all that match.
 	Users(ctx context.Context, p access.Principal, q tenancy.UserQuery) ([]tenancy.Member, int, error)
 	// User reads a user with the roles assigned.

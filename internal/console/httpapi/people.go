@@ -116,6 +116,11 @@ func (s *server) UpdateClient(ctx context.Context, r api.UpdateClientRequestObje
 	return api.UpdateClient200JSONResponse(client(c)), nil
 }
 
+// DeleteClient implements the operation deleteClient.
+func (s *server) DeleteClient(ctx context.Context, r api.DeleteClientRequestObject) (api.DeleteClientResponseObject, error) {
+	return api.DeleteClient204Response{}, s.Tenancy.DeleteClient(ctx, who(ctx), r.ClientID)
+}
+
 // ListEnvironments implements the operation listEnvironments.
 func (s *server) ListEnvironments(ctx context.Context, r api.ListEnvironmentsRequestObject) (api.ListEnvironmentsResponseObject, error) {
 	environments, err := s.Tenancy.Environments(ctx, who(ctx), r.ClientID)
@@ -141,6 +146,11 @@ func (s *server) UpdateEnvironment(ctx context.Context, r api.UpdateEnvironmentR
 		return nil, err
 	}
 	return api.UpdateEnvironment200JSONResponse(environment(e)), nil
+}
+
+// DeleteEnvironment implements the operation deleteEnvironment.
+func (s *server) DeleteEnvironment(ctx context.Context, r api.DeleteEnvironmentRequestObject) (api.DeleteEnvironmentResponseObject, error) {
+	return api.DeleteEnvironment204Response{}, s.Tenancy.DeleteEnvironment(ctx, who(ctx), r.EnvironmentID)
 }
 
 // ListUsers implements the operation listUsers.

@@ -23,6 +23,7 @@ GET    /api/v1/audit                                          audit:read on list
 GET    /api/v1/audit/export                                   audit:read on list
 GET    /api/v1/clients                                        clients:read on list
 POST   /api/v1/clients                                        clients:write on console
+DELETE /api/v1/clients/{clientID}                             clients:write on console
 GET    /api/v1/clients/{clientID}                             clients:read on client
 PATCH  /api/v1/clients/{clientID}                             clients:write on client
 GET    /api/v1/clients/{clientID}/cluster-onboarding          hosts:read on list
@@ -44,6 +45,7 @@ POST   /api/v1/enroll                                         install-token
 POST   /api/v1/enroll/agents/{agentID}/credential             agent
 POST   /api/v1/enroll/challenge                               public
 POST   /api/v1/enroll/findings                                install-token
+DELETE /api/v1/environments/{environmentID}                   clients:write on row
 PATCH  /api/v1/environments/{environmentID}                   clients:write on row
 GET    /api/v1/fleet/agents                                   agents:read on list
 DELETE /api/v1/fleet/agents/{agentID}                         agents:write on row

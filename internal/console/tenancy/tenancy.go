@@ -100,6 +100,18 @@ type Tx interface {
 	UpdateEnvironment(ctx context.Context, e Environment) error
 	// Environment answers ErrNotFound where there is none.
 	Environment(ctx context.Context, id string) (Environment, error)
+	// ClientContents counts what stands in a client.
+	ClientContents(ctx context.Context, clientID string) (Contents, error)
+	// EnvironmentContents counts what stands in an environment; tokens that work at now are live.
+	EnvironmentContents(ctx context.Context, e Environment, now time.Time) (Contents, error)
+	// DeleteClient answers ErrInUse while anything is in the client.
+	DeleteClient(ctx context.Context, id string) error
+	// DeleteEnvironment deletes its attempts and tokens too; ErrInUse while a cluster or an agent is in it.
+	DeleteEnvironment(ctx context.Context, e Environment) error
+	// RolesHeldOn lists the roles that are held on exactly this scope.
+	RolesHeldOn(ctx context.Context, scope access.Scope) ([]HeldRole, error)
+	// DeleteRolesHeldOn takes them away.
+	DeleteRolesHeldOn(ctx context.Context, scope access.Scope) error
 
 	// InsertUser answers ErrTaken where the e-mail address is held.
 	InsertUser(ctx context.Context, u User) error
@@ -148,6 +160,15 @@ type Store interface {
 	// Environments lists the environments of one client that reach covers, by name; an empty clientID
 	// lists those of every client.
 	Environments(ctx context.Context, clientID string, reach access.Reach) ([]Environment, error)
+	// ClientSummaries reads a page of the clients that the sight's environments lie in, by name, with the
+	// number of all that match.
+	ClientSummaries(ctx context.Context, q ClientQuery, sight Sight) ([]ClientSummary, int, error)
+	// EnvironmentSummaries lists the environments of a client, by name.
+	EnvironmentSummaries(ctx context.Context, clientID string, sight Sight) ([]EnvironmentSummary, error)
+	// ClientContents counts what stands in a client.
+	ClientContents(ctx context.Context, clientID string) (Contents, error)
+	// EnvironmentContents counts what stands in an environment; tokens that work at now are live.
+	EnvironmentContents(ctx context.Context, e Environment, now time.Time) (Contents, error)
 	// Users reads a page of users with their roles, by e-mail address, and counts all that match.
 	Users(ctx context.Context, q UserQuery) ([]Member, int, error)
 	// User answers ErrNotFound where there is none.

@@ -197,12 +197,16 @@ func TestEachChangeLeavesARowOrNothing(t *testing.T) {
 	must(t, err)
 	dev, err := h.CreateEnvironment(ctx, h.root, acme.ID, "dev")
 	must(t, err)
+	empty, err := h.CreateClient(ctx, h.root, "empty")
+	must(t, err)
 	before := len(h.audit.actions)
 	changes := []func() error{
 		func() error { _, err := h.CreateClient(ctx, h.root, "zeta"); return err },
 		func() error { _, err := h.RenameClient(ctx, h.root, acme.ID, "Acme"); return err },
 		func() error { _, err := h.CreateEnvironment(ctx, h.root, acme.ID, "prod"); return err },
 		func() error { _, err := h.RenameEnvironment(ctx, h.root, dev.ID, "test"); return err },
+		func() error { return h.DeleteEnvironment(ctx, h.root, dev.ID) },
+		func() error { return h.DeleteClient(ctx, h.root, empty.ID) },
 		func() error { _, err := h.CreateUser(ctx, h.root, "bob@example.com", "Bob", password); return err },
 		func() error {
 			_, err := h.UpdateUser(ctx, h.root, h.root.UserID, tenancy.UserPatch{Name: new("Root")})

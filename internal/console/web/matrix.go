@@ -9,7 +9,7 @@ type Rule struct {
 	Path string
 	// Permission is public, session, or the name of a permission.
 	Permission string
-	// Scope is console, row or list; "" where Permission names none.
+	// Scope is console, client, row or list; "" where Permission names none.
 	Scope string
 }
 

@@ -26,6 +26,7 @@ func navigation() []navigationPart {
 			{"install-tokens", "Install tokens", "/install-tokens", need(access.HostsWrite)},
 		}},
 		{"Administration", []navigationEntry{
+			{"clients", "Clients", "/clients", need(access.ClientsRead)},
 			{"users", "People", "/users", need(access.UsersRead)},
 			{"audit", "Audit", "/audit", need(access.AuditRead)},
 			{"settings", "Settings", "/settings", need(access.SettingsRead)},

@@ -23,6 +23,7 @@ type scope string
 const (
 	nowhere   scope = ""        // the route asks for no permission
 	onConsole scope = "console" // held on the whole console
+	onClient  scope = "client"  // held on the client that the address names; to read it, on one of its environments
 	onRow     scope = "row"     // held where the row lives that the address or the form names
 	onList    scope = "list"    // held anywhere; the page shows what lies there
 )
@@ -37,7 +38,7 @@ type route struct {
 
 // routes is the whole table: every address, what it needs, and who answers. A test walks it.
 func (s *server) routes() []route {
-	return slices.Concat(s.plainRoutes(), s.personRoutes(), s.clusterRoutes(), s.agentRoutes(), s.tokenRoutes(), s.peopleRoutes(), s.administrationRoutes())
+	return slices.Concat(s.plainRoutes(), s.personRoutes(), s.clusterRoutes(), s.agentRoutes(), s.tokenRoutes(), s.clientRoutes(), s.peopleRoutes(), s.administrationRoutes())
 }
 
 // plainRoutes are of everybody.
@@ -130,6 +131,24 @@ func (s *server) peopleRoutes() []route {
 		{"POST /users/{id}/tokens/{token}/revoke", write, onConsole, s.revokeUserToken},
 		{"GET /users/{id}/{act}", write, onConsole, s.userActPage},
 		{"POST /users/{id}/{act}", write, onConsole, s.userAct},
+	}
+}
+
+func (s *server) clientRoutes() []route {
+	read, write := need(access.ClientsRead), need(access.ClientsWrite)
+	return []route{
+		{"GET /clients", read, onList, s.clients},
+		{"GET /clients/add", write, onConsole, s.addClientPage},
+		{"POST /clients/add", write, onConsole, s.addClient},
+		{"GET /clients/{id}", read, onClient, s.client},
+		{"POST /clients/{id}/rename", write, onClient, s.renameClient},
+		{"GET /clients/{id}/delete", write, onConsole, s.deleteClientPage},
+		{"POST /clients/{id}/delete", write, onConsole, s.deleteClient},
+		{"POST /clients/{id}/environments", write, onClient, s.addEnvironment},
+		{"GET /clients/{id}/environments/{environment}", write, onRow, s.environmentPage},
+		{"POST /clients/{id}/environments/{environment}", write, onRow, s.renameEnvironment},
+		{"GET /clients/{id}/environments/{environment}/delete", write, onRow, s.deleteEnvironmentPage},
+		{"POST /clients/{id}/environments/{environment}/delete", write, onRow, s.deleteEnvironment},
 	}
 }
 

@@ -20,6 +20,8 @@ func example(pattern string) (method, path string) {
 	switch {
 	case strings.Contains(path, "/add/"):
 		id = "ob_waiting"
+	case strings.HasPrefix(path, "/clients/"):
+		id = "cl_halden"
 	case strings.HasPrefix(path, "/agents/"):
 		id = "ag_c"
 	case strings.HasPrefix(path, "/install-tokens/"):
@@ -28,7 +30,7 @@ func example(pattern string) (method, path string) {
 		id = fake.Reader
 		path = strings.Replace(path, "{act}", "deactivate", 1)
 	}
-	return method, strings.NewReplacer("{id}", id, "{assignment}", "as_jonas", "{token}", "at_ci", "{session}", "se_phone", "{act}", "revoke", "{section}", "pods", "{hash}", "0", "{path...}", "base.css", "{$}", "").Replace(path)
+	return method, strings.NewReplacer("{id}", id, "{environment}", "en_halden_prod", "{assignment}", "as_jonas", "{token}", "at_ci", "{session}", "se_phone", "{act}", "revoke", "{section}", "pods", "{hash}", "0", "{path...}", "base.css", "{$}", "").Replace(path)
 }
 
 // table is the table of pages.
@@ -201,6 +203,8 @@ func pagesToWalk() []string {
 		"/clusters/ck_ostra_web/record/remove", "/settings",
 		"/users", "/users?q=zzz", "/users?page=2", "/users/invite", "/users/us_admin", "/users/us_reader", "/users/us_nobody", "/users/us_left",
 		"/users/us_reader/deactivate", "/users/us_left/activate", "/users/us_reader/password", "/users/us_reader/tokens/at_jonas/revoke",
+		"/clients", "/clients?q=zzz", "/clients/add", "/clients/cl_ostra", "/clients/cl_ostra/delete", "/clients/cl_ostra/environments/en_ostra_prod",
+		"/clients/cl_ostra/environments/en_ostra_prod/delete", "/clients/cl_halden/environments/en_halden_staging/delete",
 	}
 }
 

@@ -65,6 +65,26 @@ type Tenancy interface {
 	CreateClient(ctx context.Context, p access.Principal, name string) (tenancy.Client, error)
 	// CreateEnvironment needs a name that no other environment of the client has.
 	CreateEnvironment(ctx context.Context, p access.Principal, clientID, name string) (tenancy.Environment, error)
+	// ClientSummaries reads a page of clients, with the number of all that match.
+	ClientSummaries(ctx context.Context, p access.Principal, q tenancy.ClientQuery) ([]tenancy.ClientSummary, int, error)
+	// EnvironmentSummaries lists the environments of one client.
+	EnvironmentSummaries(ctx context.Context, p access.Principal, clientID string) ([]tenancy.EnvironmentSummary, error)
+	// Client reads a client.
+	Client(ctx context.Context, p access.Principal, clientID string) (tenancy.Client, error)
+	// Environment reads an environment on which p holds anything.
+	Environment(ctx context.Context, p access.Principal, environmentID string) (tenancy.Environment, error)
+	// RenameClient needs a name that no other client has.
+	RenameClient(ctx context.Context, p access.Principal, clientID, name string) (tenancy.Client, error)
+	// RenameEnvironment needs a name that no other environment of the client has.
+	RenameEnvironment(ctx context.Context, p access.Principal, environmentID, name string) (tenancy.Environment, error)
+	// ClientContents says what stands in a client, to whoever may delete it.
+	ClientContents(ctx context.Context, p access.Principal, clientID string) (tenancy.Client, tenancy.Contents, error)
+	// EnvironmentContents says what stands in an environment, to whoever may delete it.
+	EnvironmentContents(ctx context.Context, p access.Principal, environmentID string) (tenancy.Environment, tenancy.Contents, error)
+	// DeleteClient refuses with in_use while the client has environments.
+	DeleteClient(ctx context.Context, p access.Principal, clientID string) error
+	// DeleteEnvironment refuses with in_use while anything is left in it.
+	DeleteEnvironment(ctx context.Context, p access.Principal, environmentID string) error
 }
 
 // People lists and changes users, their roles and their API tokens.

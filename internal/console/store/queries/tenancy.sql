@@ -18,6 +18,44 @@ UPDATE environments SET name = $2, name_folded = $3 WHERE id = $1;
 -- name: Environment :one
 SELECT * FROM environments WHERE id = $1;
 
+-- name: EnvironmentContents :one
+SELECT
+    (SELECT COUNT(*) FROM clusters c WHERE c.environment_id = sqlc.arg(environment_id)) AS clusters,
+    (SELECT COUNT(*) FROM agents a WHERE a.environment_id = sqlc.arg(environment_id)) AS agents,
+    (SELECT COUNT(*) FROM onboardings o WHERE o.client_id = sqlc.arg(client_id) AND o.environment_id = sqlc.arg(environment_id)) AS attempts,
+    (SELECT COUNT(*) FROM onboardings o WHERE o.client_id = sqlc.arg(client_id) AND o.environment_id = sqlc.arg(environment_id)
+        AND o.abandoned_at IS NULL AND o.archived_at IS NULL) AS open_attempts,
+    (SELECT COUNT(*) FROM install_tokens t WHERE t.client_id = sqlc.arg(client_id) AND t.environment_id = sqlc.arg(environment_id)) AS tokens,
+    (SELECT COUNT(*) FROM install_tokens t WHERE t.client_id = sqlc.arg(client_id) AND t.environment_id = sqlc.arg(environment_id)
+        AND t.revoked_at IS NULL AND t.expires_at > sqlc.arg(now) AND (t.max_uses = 0 OR t.uses < t.max_uses)) AS live_tokens,
+    (SELECT COUNT(*) FROM role_assignments r WHERE r.environment_id = sqlc.arg(environment_id)) AS assignments;
+
+-- name: EnvironmentNames :many
+SELECT name FROM environments WHERE client_id = $1 ORDER BY name_folded, id;
+
+-- name: DeleteEnvironmentTokens :exec
+DELETE FROM install_tokens WHERE client_id = $1 AND environment_id = $2;
+
+-- name: DeleteEnvironmentAttempts :exec
+DELETE FROM onboardings WHERE client_id = $1 AND environment_id = $2;
+
+-- name: DeleteEnvironment :execrows
+DELETE FROM environments WHERE id = $1;
+
+-- name: DeleteClient :execrows
+DELETE FROM clients WHERE id = $1;
+
+-- name: RolesHeldOn :many
+SELECT u.id AS user_id, u.email, r.name AS role_name
+FROM role_assignments a
+JOIN users u ON u.id = a.user_id
+JOIN roles r ON r.id = a.role_id
+WHERE a.client_id = sqlc.arg(client_id) AND COALESCE(a.environment_id, '') = CAST(sqlc.arg(environment) AS TEXT)
+ORDER BY u.email_folded, r.name_folded, a.id;
+
+-- name: DeleteRolesHeldOn :exec
+DELETE FROM role_assignments WHERE client_id = sqlc.arg(client_id) AND COALESCE(environment_id, '') = CAST(sqlc.arg(environment) AS TEXT);
+
 -- name: InsertUser :execrows
 INSERT INTO users (id, kind, email, email_folded, name, name_folded, password_hash, active, created_at, updated_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)

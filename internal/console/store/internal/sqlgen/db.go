@@ -75,6 +75,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteAuditEventsBeforeStmt, err = db.PrepareContext(ctx, deleteAuditEventsBefore); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteAuditEventsBefore: %w", err)
 	}
+	if q.deleteClientStmt, err = db.PrepareContext(ctx, deleteClient); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteClient: %w", err)
+	}
 	if q.deleteClusterStmt, err = db.PrepareContext(ctx, deleteCluster); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteCluster: %w", err)
 	}
@@ -86,6 +89,15 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.deleteEndedConflictsStmt, err = db.PrepareContext(ctx, deleteEndedConflicts); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteEndedConflicts: %w", err)
+	}
+	if q.deleteEnvironmentStmt, err = db.PrepareContext(ctx, deleteEnvironment); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteEnvironment: %w", err)
+	}
+	if q.deleteEnvironmentAttemptsStmt, err = db.PrepareContext(ctx, deleteEnvironmentAttempts); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteEnvironmentAttempts: %w", err)
+	}
+	if q.deleteEnvironmentTokensStmt, err = db.PrepareContext(ctx, deleteEnvironmentTokens); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteEnvironmentTokens: %w", err)
 	}
 	if q.deleteExpiredSessionsStmt, err = db.PrepareContext(ctx, deleteExpiredSessions); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteExpiredSessions: %w", err)
@@ -101,6 +113,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.deleteRolePermissionsStmt, err = db.PrepareContext(ctx, deleteRolePermissions); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteRolePermissions: %w", err)
+	}
+	if q.deleteRolesHeldOnStmt, err = db.PrepareContext(ctx, deleteRolesHeldOn); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteRolesHeldOn: %w", err)
 	}
 	if q.deleteSessionStmt, err = db.PrepareContext(ctx, deleteSession); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteSession: %w", err)
@@ -119,6 +134,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.environmentStmt, err = db.PrepareContext(ctx, environment); err != nil {
 		return nil, fmt.Errorf("error preparing query Environment: %w", err)
+	}
+	if q.environmentContentsStmt, err = db.PrepareContext(ctx, environmentContents); err != nil {
+		return nil, fmt.Errorf("error preparing query EnvironmentContents: %w", err)
+	}
+	if q.environmentNamesStmt, err = db.PrepareContext(ctx, environmentNames); err != nil {
+		return nil, fmt.Errorf("error preparing query EnvironmentNames: %w", err)
 	}
 	if q.findingsOfAgentStmt, err = db.PrepareContext(ctx, findingsOfAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query FindingsOfAgent: %w", err)
@@ -279,6 +300,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.rolesStmt, err = db.PrepareContext(ctx, roles); err != nil {
 		return nil, fmt.Errorf("error preparing query Roles: %w", err)
 	}
+	if q.rolesHeldOnStmt, err = db.PrepareContext(ctx, rolesHeldOn); err != nil {
+		return nil, fmt.Errorf("error preparing query RolesHeldOn: %w", err)
+	}
 	if q.sessionStmt, err = db.PrepareContext(ctx, session); err != nil {
 		return nil, fmt.Errorf("error preparing query Session: %w", err)
 	}
@@ -429,6 +453,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deleteAuditEventsBeforeStmt: %w", cerr)
 		}
 	}
+	if q.deleteClientStmt != nil {
+		if cerr := q.deleteClientStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteClientStmt: %w", cerr)
+		}
+	}
 	if q.deleteClusterStmt != nil {
 		if cerr := q.deleteClusterStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteClusterStmt: %w", cerr)
@@ -447,6 +476,21 @@ func (q *Queries) Close() error {
 	if q.deleteEndedConflictsStmt != nil {
 		if cerr := q.deleteEndedConflictsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteEndedConflictsStmt: %w", cerr)
+		}
+	}
+	if q.deleteEnvironmentStmt != nil {
+		if cerr := q.deleteEnvironmentStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteEnvironmentStmt: %w", cerr)
+		}
+	}
+	if q.deleteEnvironmentAttemptsStmt != nil {
+		if cerr := q.deleteEnvironmentAttemptsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteEnvironmentAttemptsStmt: %w", cerr)
+		}
+	}
+	if q.deleteEnvironmentTokensStmt != nil {
+		if cerr := q.deleteEnvironmentTokensStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteEnvironmentTokensStmt: %w", cerr)
 		}
 	}
 	if q.deleteExpiredSessionsStmt != nil {
@@ -472,6 +516,11 @@ func (q *Queries) Close() error {
 	if q.deleteRolePermissionsStmt != nil {
 		if cerr := q.deleteRolePermissionsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteRolePermissionsStmt: %w", cerr)
+		}
+	}
+	if q.deleteRolesHeldOnStmt != nil {
+		if cerr := q.deleteRolesHeldOnStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteRolesHeldOnStmt: %w", cerr)
 		}
 	}
 	if q.deleteSessionStmt != nil {
@@ -502,6 +551,16 @@ func (q *Queries) Close() error {
 	if q.environmentStmt != nil {
 		if cerr := q.environmentStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing environmentStmt: %w", cerr)
+		}
+	}
+	if q.environmentContentsStmt != nil {
+		if cerr := q.environmentContentsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing environmentContentsStmt: %w", cerr)
+		}
+	}
+	if q.environmentNamesStmt != nil {
+		if cerr := q.environmentNamesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing environmentNamesStmt: %w", cerr)
 		}
 	}
 	if q.findingsOfAgentStmt != nil {
@@ -769,6 +828,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing rolesStmt: %w", cerr)
 		}
 	}
+	if q.rolesHeldOnStmt != nil {
+		if cerr := q.rolesHeldOnStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing rolesHeldOnStmt: %w", cerr)
+		}
+	}
 	if q.sessionStmt != nil {
 		if cerr := q.sessionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing sessionStmt: %w", cerr)
@@ -925,21 +989,28 @@ type Queries struct {
 	deleteAssignmentStmt          *sql.Stmt
 	deleteAuditEventStmt          *sql.Stmt
 	deleteAuditEventsBeforeStmt   *sql.Stmt
+	deleteClientStmt              *sql.Stmt
 	deleteClusterStmt             *sql.Stmt
 	deleteClusterConflictStmt     *sql.Stmt
 	deleteConflictsOfAgentStmt    *sql.Stmt
 	deleteEndedConflictsStmt      *sql.Stmt
+	deleteEnvironmentStmt         *sql.Stmt
+	deleteEnvironmentAttemptsStmt *sql.Stmt
+	deleteEnvironmentTokensStmt   *sql.Stmt
 	deleteExpiredSessionsStmt     *sql.Stmt
 	deleteObjectStmt              *sql.Stmt
 	deleteOldSignInAttemptsStmt   *sql.Stmt
 	deleteRoleStmt                *sql.Stmt
 	deleteRolePermissionsStmt     *sql.Stmt
+	deleteRolesHeldOnStmt         *sql.Stmt
 	deleteSessionStmt             *sql.Stmt
 	deleteSessionOfUserStmt       *sql.Stmt
 	deleteSessionsOfUserStmt      *sql.Stmt
 	deleteSignInAttemptsStmt      *sql.Stmt
 	deleteSignInAttemptsAtStmt    *sql.Stmt
 	environmentStmt               *sql.Stmt
+	environmentContentsStmt       *sql.Stmt
+	environmentNamesStmt          *sql.Stmt
 	findingsOfAgentStmt           *sql.Stmt
 	findingsOfOnboardingStmt      *sql.Stmt
 	grantsStmt                    *sql.Stmt
@@ -993,6 +1064,7 @@ type Queries struct {
 	roleByNameStmt                *sql.Stmt
 	rolePermissionsStmt           *sql.Stmt
 	rolesStmt                     *sql.Stmt
+	rolesHeldOnStmt               *sql.Stmt
 	sessionStmt                   *sql.Stmt
 	sessionsOfUserStmt            *sql.Stmt
 	setOnboardingAbandonedStmt    *sql.Stmt
@@ -1036,21 +1108,28 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		deleteAssignmentStmt:          q.deleteAssignmentStmt,
 		deleteAuditEventStmt:          q.deleteAuditEventStmt,
 		deleteAuditEventsBeforeStmt:   q.deleteAuditEventsBeforeStmt,
+		deleteClientStmt:              q.deleteClientStmt,
 		deleteClusterStmt:             q.deleteClusterStmt,
 		deleteClusterConflictStmt:     q.deleteClusterConflictStmt,
 		deleteConflictsOfAgentStmt:    q.deleteConflictsOfAgentStmt,
 		deleteEndedConflictsStmt:      q.deleteEndedConflictsStmt,
+		deleteEnvironmentStmt:         q.deleteEnvironmentStmt,
+		deleteEnvironmentAttemptsStmt: q.deleteEnvironmentAttemptsStmt,
+		deleteEnvironmentTokensStmt:   q.deleteEnvironmentTokensStmt,
 		deleteExpiredSessionsStmt:     q.deleteExpiredSessionsStmt,
 		deleteObjectStmt:              q.deleteObjectStmt,
 		deleteOldSignInAttemptsStmt:   q.deleteOldSignInAttemptsStmt,
 		deleteRoleStmt:                q.deleteRoleStmt,
 		deleteRolePermissionsStmt:     q.deleteRolePermissionsStmt,
+		deleteRolesHeldOnStmt:         q.deleteRolesHeldOnStmt,
 		deleteSessionStmt:             q.deleteSessionStmt,
 		deleteSessionOfUserStmt:       q.deleteSessionOfUserStmt,
 		deleteSessionsOfUserStmt:      q.deleteSessionsOfUserStmt,
 		deleteSignInAttemptsStmt:      q.deleteSignInAttemptsStmt,
 		deleteSignInAttemptsAtStmt:    q.deleteSignInAttemptsAtStmt,
 		environmentStmt:               q.environmentStmt,
+		environmentContentsStmt:       q.environmentContentsStmt,
+		environmentNamesStmt:          q.environmentNamesStmt,
 		findingsOfAgentStmt:           q.findingsOfAgentStmt,
 		findingsOfOnboardingStmt:      q.findingsOfOnboardingStmt,
 		grantsStmt:                    q.grantsStmt,
@@ -1104,6 +1183,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		roleByNameStmt:                q.roleByNameStmt,
 		rolePermissionsStmt:           q.rolePermissionsStmt,
 		rolesStmt:                     q.rolesStmt,
+		rolesHeldOnStmt:               q.rolesHeldOnStmt,
 		sessionStmt:                   q.sessionStmt,
 		sessionsOfUserStmt:            q.sessionsOfUserStmt,
 		setOnboardingAbandonedStmt:    q.setOnboardingAbandonedStmt,

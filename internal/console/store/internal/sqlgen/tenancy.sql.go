@@ -98,6 +98,58 @@ func (q *Queries) DeleteAssignment(ctx context.Context, arg DeleteAssignmentPara
 	return result.RowsAffected()
 }
 
+const deleteClient = `-- name: DeleteClient :execrows
+DELETE FROM clients WHERE id = $1
+`
+
+func (q *Queries) DeleteClient(ctx context.Context, id string) (int64, error) {
+	result, err := q.exec(ctx, q.deleteClientStmt, deleteClient, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const deleteEnvironment = `-- name: DeleteEnvironment :execrows
+DELETE FROM environments WHERE id = $1
+`
+
+func (q *Queries) DeleteEnvironment(ctx context.Context, id string) (int64, error) {
+	result, err := q.exec(ctx, q.deleteEnvironmentStmt, deleteEnvironment, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const deleteEnvironmentAttempts = `-- name: DeleteEnvironmentAttempts :exec
+DELETE FROM onboardings WHERE client_id = $1 AND environment_id = $2
+`
+
+type DeleteEnvironmentAttemptsParams struct {
+	ClientID      string
+	EnvironmentID string
+}
+
+func (q *Queries) DeleteEnvironmentAttempts(ctx context.Context, arg DeleteEnvironmentAttemptsParams) error {
+	_, err := q.exec(ctx, q.deleteEnvironmentAttemptsStmt, deleteEnvironmentAttempts, arg.ClientID, arg.EnvironmentID)
+	return err
+}
+
+const deleteEnvironmentTokens = `-- name: DeleteEnvironmentTokens :exec
+DELETE FROM install_tokens WHERE client_id = $1 AND environment_id = $2
+`
+
+type DeleteEnvironmentTokensParams struct {
+	ClientID      string
+	EnvironmentID string
+}
+
+func (q *Queries) DeleteEnvironmentTokens(ctx context.Context, arg DeleteEnvironmentTokensParams) error {
+	_, err := q.exec(ctx, q.deleteEnvironmentTokensStmt, deleteEnvironmentTokens, arg.ClientID, arg.EnvironmentID)
+	return err
+}
+
 const deleteRole = `-- name: DeleteRole :execrows
 DELETE FROM roles WHERE id = $1
 `
@@ -119,6 +171,20 @@ func (q *Queries) DeleteRolePermissions(ctx context.Context, roleID string) erro
 	return err
 }
 
+const deleteRolesHeldOn = `-- name: DeleteRolesHeldOn :exec
+DELETE FROM role_assignments WHERE client_id = $1 AND COALESCE(environment_id, '') = CAST($2 AS TEXT)
+`
+
+type DeleteRolesHeldOnParams struct {
+	ClientID    dbtype.Text
+	Environment string
+}
+
+func (q *Queries) DeleteRolesHeldOn(ctx context.Context, arg DeleteRolesHeldOnParams) error {
+	_, err := q.exec(ctx, q.deleteRolesHeldOnStmt, deleteRolesHeldOn, arg.ClientID, arg.Environment)
+	return err
+}
+
 const environment = `-- name: Environment :one
 SELECT id, client_id, name, name_folded, created_at FROM environments WHERE id = $1
 `
@@ -134,6 +200,77 @@ func (q *Queries) Environment(ctx context.Context, id string) (Environment, erro
 		&i.CreatedAt,
 	)
 	return i, err
+}
+
+const environmentContents = `-- name: EnvironmentContents :one
+SELECT
+    (SELECT COUNT(*) FROM clusters c WHERE c.environment_id = $1) AS clusters,
+    (SELECT COUNT(*) FROM agents a WHERE a.environment_id = $1) AS agents,
+    (SELECT COUNT(*) FROM onboardings o WHERE o.client_id = $2 AND o.environment_id = $1) AS attempts,
+    (SELECT COUNT(*) FROM onboardings o WHERE o.client_id = $2 AND o.environment_id = $1
+        AND o.abandoned_at IS NULL AND o.archived_at IS NULL) AS open_attempts,
+    (SELECT COUNT(*) FROM install_tokens t WHERE t.client_id = $2 AND t.environment_id = $1) AS tokens,
+    (SELECT COUNT(*) FROM install_tokens t WHERE t.client_id = $2 AND t.environment_id = $1
+        AND t.revoked_at IS NULL AND t.expires_at > $3 AND (t.max_uses = 0 OR t.uses < t.max_uses)) AS live_tokens,
+    (SELECT COUNT(*) FROM role_assignments r WHERE r.environment_id = $1) AS assignments
+`
+
+type EnvironmentContentsParams struct {
+	EnvironmentID string
+	ClientID      string
+	Now           dbtype.Time
+}
+
+type EnvironmentContentsRow struct {
+	Clusters     int64
+	Agents       int64
+	Attempts     int64
+	OpenAttempts int64
+	Tokens       int64
+	LiveTokens   int64
+	Assignments  int64
+}
+
+func (q *Queries) EnvironmentContents(ctx context.Context, arg EnvironmentContentsParams) (EnvironmentContentsRow, error) {
+	row := q.queryRow(ctx, q.environmentContentsStmt, environmentContents, arg.EnvironmentID, arg.ClientID, arg.Now)
+	var i EnvironmentContentsRow
+	err := row.Scan(
+		&i.Clusters,
+		&i.Agents,
+		&i.Attempts,
+		&i.OpenAttempts,
+		&i.Tokens,
+		&i.LiveTokens,
+		&i.Assignments,
+	)
+	return i, err
+}
+
+const environmentNames = `-- name: EnvironmentNames :many
+SELECT name FROM environments WHERE client_id = $1 ORDER BY name_folded, id
+`
+
+func (q *Queries) EnvironmentNames(ctx context.Context, clientID string) ([]string, error) {
+	rows, err := q.query(ctx, q.environmentNamesStmt, environmentNames, clientID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		items = append(items, name)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const grants = `-- name: Grants :many
@@ -427,6 +564,49 @@ func (q *Queries) Roles(ctx context.Context) ([]Role, error) {
 			&i.BuiltIn,
 			&i.CreatedAt,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const rolesHeldOn = `-- name: RolesHeldOn :many
+SELECT u.id AS user_id, u.email, r.name AS role_name
+FROM role_assignments a
+JOIN users u ON u.id = a.user_id
+JOIN roles r ON r.id = a.role_id
+WHERE a.client_id = $1 AND COALESCE(a.environment_id, '') = CAST($2 AS TEXT)
+ORDER BY u.email_folded, r.name_folded, a.id
+`
+
+type RolesHeldOnParams struct {
+	ClientID    dbtype.Text
+	Environment string
+}
+
+type RolesHeldOnRow struct {
+	UserID   string
+	Email    string
+	RoleName string
+}
+
+func (q *Queries) RolesHeldOn(ctx context.Context, arg RolesHeldOnParams) ([]RolesHeldOnRow, error) {
+	rows, err := q.query(ctx, q.rolesHeldOnStmt, rolesHeldOn, arg.ClientID, arg.Environment)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RolesHeldOnRow
+	for rows.Next() {
+		var i RolesHeldOnRow
+		if err := rows.Scan(&i.UserID, &i.Email, &i.RoleName); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

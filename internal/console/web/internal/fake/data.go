@@ -48,9 +48,10 @@ func Full(now func() time.Time) *World {
 	t := now()
 	before := func(d time.Duration) time.Time { return t.Add(-d) }
 	w.Clients = []tenancy.Client{{ID: "cl_halden", Name: "Halden Energy"}, {ID: "cl_kivu", Name: "Kivu Telecom"}, {ID: "cl_ostra", Name: "Ostra Retail"}}
-	for _, c := range w.Clients {
+	for i, c := range w.Clients {
+		w.Clients[i].CreatedAt = before(time.Duration(90-i) * 24 * time.Hour)
 		for _, e := range []string{"prod", "staging"} {
-			w.Environments = append(w.Environments, tenancy.Environment{ID: "en_" + c.ID[3:] + "_" + e, ClientID: c.ID, Name: e})
+			w.Environments = append(w.Environments, tenancy.Environment{ID: "en_" + c.ID[3:] + "_" + e, ClientID: c.ID, Name: e, CreatedAt: before(80 * 24 * time.Hour)})
 		}
 	}
 	w.team(before, 130)
