@@ -29,7 +29,11 @@ func TestEachActionHasASentence(t *testing.T) {
 		if kind, ok := spec.Type.(*ast.Ident); !ok || kind.Name != "Action" {
 			return true
 		}
-		name, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		literal, ok := spec.Values[0].(*ast.BasicLit)
+		if !ok {
+			t.Fatalf("%s is not declared by a literal", spec.Names[0])
+		}
+		name, err := strconv.Unquote(literal.Value)
 		if err != nil {
 			t.Fatal(err)
 		}
