@@ -68,6 +68,8 @@ func badConsoleSettings() []badSetting {
 		{variable: "PROXIMA_NATS_CA_FILE", value: "/dev/null", exit: failure, form: "-----BEGIN CERTIFICATE-----"},
 		{variable: "PROXIMA_CREDENTIAL_TTL", value: "7d", exit: usage, form: "such as 168h"},
 		{variable: "PROXIMA_CREDENTIAL_TTL", value: "1s", exit: usage, form: "between 10s and 720h"},
+		{variable: "PROXIMA_AUDIT_RETENTION", value: "365d", exit: usage, form: "such as"},
+		{variable: "PROXIMA_AUDIT_RETENTION", value: "1h", exit: usage, form: "between 24h"},
 		{variable: "PROXIMA_ADMIN_EMAIL", value: "notmail", exit: failure, form: "such as ann@example.com"},
 		{variable: "PROXIMA_ADMIN_PASSWORD", value: "hunter22", exit: usage, shown: "8 characters", form: "12 or more", secret: "hunter22"},
 		{variable: "PROXIMA_ADMIN_PASSWORD", value: strings.Repeat("x", 201), exit: failure, shown: "201 characters", form: "12 to 200 characters", secret: "xxx"},

@@ -13,6 +13,7 @@ import (
 
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
+	"prxm.uz/proxima/internal/console/inventory"
 	"prxm.uz/proxima/internal/console/natsauth"
 	"prxm.uz/proxima/internal/console/problem"
 )
@@ -361,6 +362,41 @@ func TestOneNameIsWonByOneKey(t *testing.T) {
 
 // An agent whose answer was lost asks again with the same key, and gets the same identity back without
 // another use, whatever became of the token meanwhile.
+// An agent whose cluster was removed keeps that mark when it presents its old key again, since no token is asked of
+// it then; a new identity under a live token ends it.
+func TestAnAgentOfARemovedClusterEndsThatByANewIdentityAlone(t *testing.T) {
+	atDesks(t, func(t *testing.T, d *desk) {
+		ctx := t.Context()
+		token, plain := d.mint(nil)
+		p := d.pod("a")
+		id := p.in(plain).Agent.ID
+		must(t, d.db.Inventory().InTx(ctx, func(tx inventory.Tx) error {
+			c := inventory.Cluster{ID: "cls", ClientID: "acme", EnvironmentID: "acme-prod", Slug: "alpha", Name: "alpha", UID: "uid", AgentID: id}
+			if err := tx.InsertCluster(ctx, c); err != nil {
+				return err
+			}
+			return tx.DeleteCluster(ctx, c.ID, d.clock.Now())
+		}))
+		must(t, d.Revoke(ctx, writer(), token.ID))
+		if again := p.in(plain); !again.Resumed || again.Agent.ClusterRemovedAt.IsZero() {
+			t.Errorf("the old key, again: %+v", again)
+		}
+		stored := func() fleet.Agent {
+			a, err := d.db.Fleet().Agent(ctx, id)
+			must(t, err)
+			return a
+		}
+		if stored().ClusterRemovedAt.IsZero() {
+			t.Error("the mark is gone")
+		}
+		d.act(func(tx fleet.Tx) error { return tx.ReleaseAgent(ctx, id, d.clock.Now()) })
+		_, plain = d.mint(nil)
+		if p.lost().in(plain); !stored().ClusterRemovedAt.IsZero() {
+			t.Error("a new identity keeps the mark")
+		}
+	})
+}
+
 func TestALostAnswerIsGivenAgain(t *testing.T) {
 	for name, meanwhile := range map[string]func(*desk, enrollment.Token, string){
 		"at once":       func(*desk, enrollment.Token, string) {},

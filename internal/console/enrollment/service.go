@@ -304,6 +304,7 @@ func (s *Service) newIdentity(ctx context.Context, tx Tx, t Token, holder fleet.
 	}
 	agent.PublicKey, agent.EnrolledBy, agent.EnrolledAt = req.PublicKey, t.ID, now
 	agent.Version, agent.Capability, agent.ReleasedAt = req.Version, req.Capability, time.Time{}
+	agent.ClusterRemovedAt = time.Time{} // a live token is a person’s word that it may report again
 	if holder.ID != "" {
 		resp.Agent, resp.Credential, err = s.bind(ctx, tx, agent, now)
 		return resp, err

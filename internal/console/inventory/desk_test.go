@@ -141,6 +141,7 @@ func (d *desk) enrolledAnew(id string) {
 	a, err := d.db.Fleet().Agent(d.t.Context(), id)
 	must(d.t, err)
 	a.PublicKey += "x"
+	a.ClusterRemovedAt = time.Time{}
 	a.CredentialIssuedAt, a.CredentialExpiresAt = d.clock.Now(), d.clock.Now().Add(time.Hour)
 	must(d.t, d.db.Enrollment().InTx(d.t.Context(), func(tx enrollment.Tx) error { return tx.BindAgent(d.t.Context(), a) }))
 }

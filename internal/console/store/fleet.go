@@ -144,7 +144,7 @@ func (t *tx) BindAgent(ctx context.Context, a fleet.Agent) error {
 		ID: a.ID, PublicKey: a.PublicKey, EnrolledBy: dbtype.Text(a.EnrolledBy), EnrolledAt: dbtype.At(a.EnrolledAt),
 		Version: a.Version, Capability: int64(a.Capability), Template: int64(a.Template),
 		CredentialIssuedAt: dbtype.At(a.CredentialIssuedAt), CredentialExpiresAt: dbtype.At(a.CredentialExpiresAt),
-		RevokedAt: dbtype.At(a.RevokedAt), ReleasedAt: dbtype.At(a.ReleasedAt),
+		RevokedAt: dbtype.At(a.RevokedAt), ReleasedAt: dbtype.At(a.ReleasedAt), ClusterRemovedAt: dbtype.At(a.ClusterRemovedAt),
 	})
 	return enrollmentErrors().changed(n, err, "bind agent "+a.ID)
 }

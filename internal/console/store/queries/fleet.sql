@@ -12,7 +12,7 @@ ON CONFLICT DO NOTHING;
 UPDATE agents
 SET public_key = $2, enrolled_by = $3, enrolled_at = $4, version = $5, capability = $6, template = $7,
     credential_issued_at = $8, credential_expires_at = $9, revoked_at = $10, released_at = $11,
-    cluster_removed_at = NULL
+    cluster_removed_at = $12
 WHERE id = $1;
 
 -- name: AgentKey :one

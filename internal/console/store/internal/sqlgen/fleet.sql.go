@@ -26,7 +26,7 @@ const bindAgent = `-- name: BindAgent :execrows
 UPDATE agents
 SET public_key = $2, enrolled_by = $3, enrolled_at = $4, version = $5, capability = $6, template = $7,
     credential_issued_at = $8, credential_expires_at = $9, revoked_at = $10, released_at = $11,
-    cluster_removed_at = NULL
+    cluster_removed_at = $12
 WHERE id = $1
 `
 
@@ -42,6 +42,7 @@ type BindAgentParams struct {
 	CredentialExpiresAt dbtype.Time
 	RevokedAt           dbtype.Time
 	ReleasedAt          dbtype.Time
+	ClusterRemovedAt    dbtype.Time
 }
 
 func (q *Queries) BindAgent(ctx context.Context, arg BindAgentParams) (int64, error) {
@@ -57,6 +58,7 @@ func (q *Queries) BindAgent(ctx context.Context, arg BindAgentParams) (int64, er
 		arg.CredentialExpiresAt,
 		arg.RevokedAt,
 		arg.ReleasedAt,
+		arg.ClusterRemovedAt,
 	)
 	if err != nil {
 		return 0, err
