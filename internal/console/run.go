@@ -335,9 +335,15 @@ func (s *console) serve(ctx context.Context, listener net.Listener, handler http
 		}
 	})
 	group.Go(func() { s.onboarding.Run(workers) })
-	group.Go(func() { s.forgetAccess(workers) })
-	group.Go(func() { s.endConflicts(workers) })
-	group.Go(func() { s.pruneAudit(workers) })
+	group.Go(func() {
+		s.every(workers, time.Hour, "sessions that ended and old sign-ins were not forgotten", s.access.Forget)
+	})
+	group.Go(func() { s.every(workers, time.Hour, "old rows of the audit log were not removed", s.trail.Prune) })
+	group.Go(func() {
+		s.every(workers, conflictsEvery, "conflicts of identity were not looked through", func(ctx context.Context) error {
+			return s.inventory.EndConflicts(ctx, 2*s.cfg.SyncInterval)
+		})
+	})
 	ends.add(func() error { stopWorkers(); group.Wait(); return nil })
 
 	if s.cfg.MetricsAddr != "" {
@@ -368,48 +374,17 @@ func (s *console) serve(ctx context.Context, listener net.Listener, handler http
 	}
 }
 
-// forgetAccess forgets sessions that ended and old failed sign-ins, every hour.
-func (s *console) forgetAccess(ctx context.Context) {
-	ticker := s.clock.NewTicker(time.Hour)
-	defer ticker.Stop()
-	for {
-		if err := s.access.Forget(ctx); err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "sessions that ended and old sign-ins were not forgotten", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C():
-		}
-	}
-}
-
-// pruneAudit removes the rows of the audit log that were kept for their time, every hour.
-func (s *console) pruneAudit(ctx context.Context) {
-	ticker := s.clock.NewTicker(time.Hour)
-	defer ticker.Stop()
-	for {
-		if err := s.trail.Prune(ctx); err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "old rows of the audit log were not removed", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C():
-		}
-	}
-}
-
 // conflictsEvery is how often conflicts of identity are looked through.
 const conflictsEvery = 30 * time.Second
 
-// endConflicts ends the conflicts of identity that were quiet for the budget of gate 4.
-func (s *console) endConflicts(ctx context.Context) {
-	ticker := s.clock.NewTicker(conflictsEvery)
+// every does a piece of upkeep at once and at each interval, until ctx ends. A failure is logged with what it left
+// undone; the next round tries again.
+func (s *console) every(ctx context.Context, interval time.Duration, undone string, do func(context.Context) error) {
+	ticker := s.clock.NewTicker(interval)
 	defer ticker.Stop()
 	for {
-		if err := s.inventory.EndConflicts(ctx, 2*s.cfg.SyncInterval); err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "conflicts of identity were not looked through", "error", err)
+		if err := do(ctx); err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "upkeep failed, the next round tries again", "undone", undone, "error", err)
 		}
 		select {
 		case <-ctx.Done():
