@@ -187,20 +187,24 @@ func (s *Service) Tokens(ctx context.Context, p access.Principal, q TokenQuery) 
 // TokenOf reads one token for whoever may write hosts in its environment.
 func (s *Service) TokenOf(ctx context.Context, p access.Principal, tokenID string) (Token, error) {
 	t, err := s.Store.Token(ctx, tokenID)
-	switch {
-	case errors.Is(err, ErrNotFound), err == nil && !p.Allows(access.HostsRead, t.Scope()):
-		return Token{}, tokenNotFound(tokenID)
-	case err != nil:
-		return Token{}, fmt.Errorf("find the install token: %w", err)
-	case !p.Allows(access.HostsWrite, t.Scope()):
-		return Token{}, access.Refuse(access.HostsWrite)
+	if err := mayManage(p, tokenID, t, err); err != nil {
+		return Token{}, err
 	}
 	return t, nil
 }
 
-func tokenNotFound(tokenID string) error {
-	return problem.New(problem.NotFound, "install_token_not_found", fmt.Sprintf("There is no install token %s.", tokenID)).
-		WithCure("Check the id in the list of install tokens; if it is right, you have no role where it lives.")
+// mayManage judges what reading a token that p wants to manage came to.
+func mayManage(p access.Principal, tokenID string, t Token, err error) error {
+	switch {
+	case errors.Is(err, ErrNotFound), err == nil && !p.Allows(access.HostsRead, t.Scope()):
+		return problem.New(problem.NotFound, "install_token_not_found", fmt.Sprintf("There is no install token %s.", tokenID)).
+			WithCure("Check the id in the list of install tokens; if it is right, you have no role where it lives.")
+	case err != nil:
+		return fmt.Errorf("find the install token: %w", err)
+	case !p.Allows(access.HostsWrite, t.Scope()):
+		return access.Refuse(access.HostsWrite)
+	}
+	return nil
 }
 
 // FindingsOf reads the self-check that an agent posted last under the token that it enrolled with; nil if it
@@ -223,14 +227,8 @@ func (s *Service) FindingsOf(ctx context.Context, p access.Principal, a fleet.Ag
 func (s *Service) Revoke(ctx context.Context, p access.Principal, tokenID string) error {
 	return s.Store.InTx(ctx, func(tx Tx) error {
 		t, err := tx.Token(ctx, tokenID)
-		if errors.Is(err, ErrNotFound) || err == nil && !p.Allows(access.HostsRead, t.Scope()) {
-			return tokenNotFound(tokenID)
-		}
-		if err != nil {
-			return fmt.Errorf("find the install token: %w", err)
-		}
-		if !p.Allows(access.HostsWrite, t.Scope()) {
-			return access.Refuse(access.HostsWrite)
+		if err := mayManage(p, tokenID, t, err); err != nil {
+			return err
 		}
 		if !t.RevokedAt.IsZero() {
 			return nil

@@ -65,13 +65,10 @@ func (s *Service) RotateCredentials(ctx context.Context, p access.Principal, age
 // rotatable reads the agent, and refuses where the caller may not, or where nothing can come of asking.
 func (s *Service) rotatable(ctx context.Context, p access.Principal, agentID string) (Agent, error) {
 	a, err := s.Store.Agent(ctx, agentID)
+	if err := mayWrite(p, agentID, a, err); err != nil {
+		return Agent{}, err
+	}
 	switch {
-	case errors.Is(err, ErrNotFound), err == nil && !mayKnow(p, a):
-		return Agent{}, notFound(agentID)
-	case err != nil:
-		return Agent{}, fmt.Errorf("find the agent: %w", err)
-	case !p.Allows(access.AgentsWrite, a.Scope()):
-		return Agent{}, access.Refuse(access.AgentsWrite)
 	case !a.RevokedAt.IsZero():
 		return Agent{}, problem.New(problem.Conflict, "agent_revoked", fmt.Sprintf("Agent %s is revoked; it gets no credential any more.", a.Name)).
 			WithCure("Delete its record, and let the agent enroll anew.")

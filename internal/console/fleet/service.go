@@ -209,14 +209,8 @@ func (s *Service) change(ctx context.Context, p access.Principal, agentID string
 	var before, after Agent
 	err := s.Store.InTx(ctx, func(tx Tx) error {
 		a, err := tx.Agent(ctx, agentID)
-		if errors.Is(err, ErrNotFound) || err == nil && !mayKnow(p, a) {
-			return notFound(agentID)
-		}
-		if err != nil {
-			return fmt.Errorf("find the agent: %w", err)
-		}
-		if !p.Allows(access.AgentsWrite, a.Scope()) {
-			return access.Refuse(access.AgentsWrite)
+		if err := mayWrite(p, agentID, a, err); err != nil {
+			return err
 		}
 		before, after = a, a
 		now := s.Clock.Now()
@@ -243,9 +237,18 @@ func (s *Service) change(ctx context.Context, p access.Principal, agentID string
 	return after, nil
 }
 
-// mayKnow tells whether p may learn that the agent exists.
-func mayKnow(p access.Principal, a Agent) bool {
-	return p.Allows(access.AgentsRead, a.Scope()) || p.Allows(access.AgentsWrite, a.Scope())
+// mayWrite judges what reading an agent that p wants to change came to.
+func mayWrite(p access.Principal, agentID string, a Agent, err error) error {
+	write := err == nil && p.Allows(access.AgentsWrite, a.Scope())
+	switch {
+	case errors.Is(err, ErrNotFound), err == nil && !write && !p.Allows(access.AgentsRead, a.Scope()):
+		return notFound(agentID)
+	case err != nil:
+		return fmt.Errorf("find the agent: %w", err)
+	case !write:
+		return access.Refuse(access.AgentsWrite)
+	}
+	return nil
 }
 
 func notFound(agentID string) error {

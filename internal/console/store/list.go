@@ -96,6 +96,18 @@ func (l *list) reach(clientColumn, environmentColumn string, r access.Reach) {
 	l.where = append(l.where, "("+strings.Join(parts, " OR ")+")")
 }
 
+// touched narrows to the clients that the reach lies in, wholly or with an environment alone.
+func (l *list) touched(clientColumn string, r access.Reach) {
+	if r.All {
+		return
+	}
+	ids := make([]string, len(r.Scopes))
+	for i, s := range r.Scopes {
+		ids[i] = s.ClientID
+	}
+	l.fixed(l.in(clientColumn, ids))
+}
+
 // condition returns the WHERE clause, or nothing.
 func (l *list) condition() string {
 	if len(l.where) == 0 {

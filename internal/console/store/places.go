@@ -24,13 +24,7 @@ func (s tenancyStore) ClientSummaries(ctx context.Context, q tenancy.ClientQuery
 	var total int
 	err := s.db.snapshot(ctx, func(read reads) (err error) {
 		narrow := func(l *list) {
-			if !sight.Environments.All {
-				var ids []string
-				for _, scope := range sight.Environments.Scopes {
-					ids = append(ids, scope.ClientID)
-				}
-				l.fixed(l.in("c.id", ids))
-			}
+			l.touched("c.id", sight.Environments)
 			l.contains("c.name_folded", q.Text)
 		}
 		var all, page list

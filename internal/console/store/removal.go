@@ -10,10 +10,6 @@ import (
 	"prxm.uz/proxima/internal/console/store/internal/dbtype"
 )
 
-const selectRemoval = `SELECT o.display_name, (SELECT COUNT(*) FROM install_tokens t WHERE t.onboarding_id = o.id
-	AND t.revoked_at IS NULL AND t.expires_at > $1 AND (t.max_uses = 0 OR t.uses < t.max_uses))
-FROM onboardings o WHERE o.environment_id = $2 AND o.slug = $3 AND o.archived_at IS NULL`
-
 func (s inventoryStore) Removal(ctx context.Context, c inventory.Cluster, now time.Time) (inventory.Removal, error) {
 	r := inventory.Removal{Cluster: c}
 	err := s.db.snapshot(ctx, func(read reads) error {
@@ -24,7 +20,9 @@ func (s inventoryStore) Removal(ctx context.Context, c inventory.Cluster, now ti
 		if r.Agents, err = rows(ctx, read.raw, selectAgents+l.condition()+" ORDER BY a.agent_type, a.name, a.id", l.args, scanAgent); err != nil {
 			return err
 		}
-		_, err = one(ctx, read.raw, selectRemoval, []any{dbtype.At(now), c.EnvironmentID, c.Slug}, func(row *sql.Rows) (struct{}, error) {
+		query := "SELECT o.display_name, (SELECT COUNT(*) FROM install_tokens t WHERE t.onboarding_id = o.id AND " + liveToken("$1") + ")" +
+			" FROM onboardings o WHERE o.environment_id = $2 AND o.slug = $3 AND o.archived_at IS NULL"
+		_, err = one(ctx, read.raw, query, []any{dbtype.At(now), c.EnvironmentID, c.Slug}, func(row *sql.Rows) (struct{}, error) {
 			return struct{}{}, row.Scan(&r.Attempt, &r.LiveTokens)
 		})
 		if errors.Is(err, sql.ErrNoRows) { // it came without an attempt

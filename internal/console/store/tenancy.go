@@ -58,13 +58,7 @@ func (s tenancyStore) Client(ctx context.Context, id string) (tenancy.Client, er
 // Clients lists also the clients of which reach covers a single environment.
 func (s tenancyStore) Clients(ctx context.Context, reach access.Reach) ([]tenancy.Client, error) {
 	var l list
-	if !reach.All {
-		var ids []string
-		for _, scope := range reach.Scopes {
-			ids = append(ids, scope.ClientID)
-		}
-		l.fixed(l.in("id", ids))
-	}
+	l.touched("id", reach)
 	query := "SELECT id, name, name_folded, created_at FROM clients" + l.condition() + " ORDER BY name_folded, id"
 	found, err := rows(ctx, s.db.reader, query, l.args, func(r *sql.Rows) (tenancy.Client, error) {
 		var c sqlgen.Client

@@ -17,6 +17,11 @@ const selectTokens = `SELECT t.id, t.client_id, t.environment_id, t.onboarding_i
 	(SELECT COUNT(*) FROM agents a WHERE a.enrolled_by = t.id AND a.agent_type <> 'collector')
 FROM install_tokens t`
 
+// liveToken is the condition that token t admits agents at the time that the placeholder holds.
+func liveToken(at string) string {
+	return "t.revoked_at IS NULL AND t.expires_at > " + at + " AND (t.max_uses = 0 OR t.uses < t.max_uses)"
+}
+
 func scanToken(r *sql.Rows) (enrollment.Token, error) {
 	var t enrollment.Token
 	var onboarding dbtype.Text
@@ -37,16 +42,15 @@ func (s enrollmentStore) Tokens(ctx context.Context, q enrollment.TokenQuery) (f
 	l.equalIf("t.environment_id", q.EnvironmentID)
 	l.equalIf("t.onboarding_id", q.OnboardingID)
 	at := func() string { return l.arg(dbtype.At(q.Now)) }
-	const usedUp, usesLeft = "t.max_uses > 0 AND t.uses >= t.max_uses", "(t.max_uses = 0 OR t.uses < t.max_uses)"
 	switch q.State {
 	case enrollment.StateRevoked:
 		l.fixed("t.revoked_at IS NOT NULL")
 	case enrollment.StateExpired:
 		l.fixed("t.revoked_at IS NULL AND t.expires_at <= " + at())
 	case enrollment.StateUsedUp:
-		l.fixed("t.revoked_at IS NULL AND t.expires_at > " + at() + " AND " + usedUp)
+		l.fixed("t.revoked_at IS NULL AND t.expires_at > " + at() + " AND t.max_uses > 0 AND t.uses >= t.max_uses")
 	case enrollment.StateLive:
-		l.fixed("t.revoked_at IS NULL AND t.expires_at > " + at() + " AND " + usesLeft)
+		l.fixed(liveToken(at()))
 	}
 	err = s.db.snapshot(ctx, func(r reads) error {
 		if total, err = count(ctx, r.raw, "install_tokens t", &l); err != nil {
