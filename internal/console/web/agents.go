@@ -279,17 +279,6 @@ func findingClass(status string) string {
 	return "waiting"
 }
 
-// agentActData is the page that asks before an agent's identity ends.
-type agentActData struct {
-	base
-	Agent fleet.Agent
-	Where string
-	Heard fact
-	Act   agentAct
-	Head  string
-	Fault *fault
-}
-
 func (s *server) agentActPage(v *visit) error { return s.showAgentAct(v, http.StatusOK, nil) }
 
 func (s *server) showAgentAct(v *visit, status int, told *fault) error {
@@ -308,12 +297,17 @@ func (s *server) showAgentAct(v *visit, status int, told *fault) error {
 	if err != nil {
 		return err
 	}
-	page := agentActData{
-		base: s.base(v, act.Button, "agents"), Agent: a, Act: act, Fault: told, Head: fmt.Sprintf(act.Title, a.Name),
-		Heard: heardFact(a, v.now), Where: names.client(a.ClientID) + " / " + names.environment(a.EnvironmentID),
+	where := names.client(a.ClientID) + " / " + names.environment(a.EnvironmentID)
+	facts := []confirmFact{{"Type", plain(hostTypeName(a.Type))}, {"Where", plain(where)}}
+	if a.ClusterSlug != "" {
+		facts = append(facts, confirmFact{"Cluster", monospaced(a.ClusterSlug)})
 	}
-	page.Narrow = true
-	return v.render(status, agentActView(page))
+	back := "/agents/" + a.ID
+	return v.confirm(status, confirmData{
+		base: s.base(v, act.Button, "agents"), Crumbs: []link{{"Agents", "/agents"}, {a.Name, back}}, Last: act.Button, Head: fmt.Sprintf(act.Title, a.Name),
+		Facts: append(facts, confirmFact{"Last heard", factValue(heardFact(a, v.now), v.now)}), Comes: act.Comes, Failed: notChanged,
+		Action: back + "/" + act.Name, Button: act.Button, Back: back, Keep: "Cancel", Danger: !act.Gentle, Fault: told,
+	})
 }
 
 func (s *server) agentAct(v *visit) error {

@@ -56,9 +56,12 @@ func (s *server) audit(v *visit) error {
 		Filtered: l.filtered("actor", "action", "client", "environment", "from", "to", "type", "resource", "slug"),
 	}
 	filter, asked, told := auditFilter(l)
-	status := http.StatusOK
+	status := http.StatusUnprocessableEntity
+	var found trail.Page
 	if told == nil {
-		found, err := s.Audit.Events(v.ctx(), v.who, trail.Query{Filter: filter, Limit: l.Size, Cursor: l.get("cursor")})
+		var err error
+		found, err = s.Audit.Events(v.ctx(), v.who, trail.Query{Filter: filter, Limit: l.Size, Cursor: l.get("cursor")})
+		status = http.StatusOK
 		switch fault, refused, ok := faultOf(err); {
 		case ok:
 			told, status = &fault, refused
@@ -69,16 +72,12 @@ func (s *server) audit(v *visit) error {
 		if len(asked) > 0 {
 			page.Export += "?" + asked.Encode()
 		}
-		if found.Next != "" {
-			page.Older = l.with("cursor", found.Next)
-		}
-		if err := s.auditRows(v, &page, found.Events); err != nil {
-			return err
-		}
-	} else if err := s.auditRows(v, &page, nil); err != nil {
+	}
+	if found.Next != "" {
+		page.Older = l.with("cursor", found.Next)
+	}
+	if err := s.auditRows(v, &page, found.Events); err != nil {
 		return err
-	} else {
-		status = http.StatusUnprocessableEntity
 	}
 	page.Fault = told
 	switch {

@@ -143,7 +143,7 @@ func (s *server) clientPage(v *visit) (clientData, error) {
 		return clientData{}, err
 	}
 	page := clientData{
-		base: s.base(v, c.Name, "clients"), Client: c, Rename: c.Name, Links: s.linksInto(v, c.ID), Counts: v.may(access.HostsRead),
+		base: s.base(v, c.Name, "clients"), Client: c, Rename: c.Name, Links: linksInto(v.who, c.ID), Counts: v.may(access.HostsRead),
 		MayWrite: v.who.Allows(access.ClientsWrite, access.Scope{ClientID: c.ID}), MayDelete: v.who.Allows(access.ClientsWrite, access.Scope{}),
 	}
 	for _, e := range environments {
@@ -154,14 +154,14 @@ func (s *server) clientPage(v *visit) (clientData, error) {
 	return page, nil
 }
 
-// linksInto leads to the lists of what a client has, as far as there are such pages and the caller may open them.
-func (s *server) linksInto(v *visit, clientID string) []link {
-	lists := []link{{"Clusters", "/clusters"}, {"Agents", "/agents"}, {"Install tokens", "/install-tokens"}, {"Audit", "/audit"}}
+// linksInto leads to the lists of what a client has, as far as the caller may open them.
+func linksInto(who access.Principal, clientID string) []link {
 	var out []link
-	for _, to := range lists {
-		for _, rt := range s.routes() {
-			if rt.pattern == "GET "+to.Address && s.admit(v, rt) == nil {
-				out = append(out, link{to.Label, to.Address + "?" + url.Values{"client": {clientID}}.Encode()})
+	for _, part := range navigationOf(who) {
+		for _, e := range part.Entries {
+			switch e.Place {
+			case "clusters", "agents", "install-tokens", "audit":
+				out = append(out, link{e.Name, e.Path + "?" + url.Values{"client": {clientID}}.Encode()})
 			}
 		}
 	}
@@ -209,13 +209,11 @@ func (s *server) showDeleteClient(v *visit, status int, told *fault) error {
 		return err
 	}
 	back := "/clients/" + c.ID
-	page := deletionData{
+	return v.confirm(status, confirmData{
 		base: s.base(v, "Delete "+c.Name, "clients"), Crumbs: []link{{"Clients", "/clients"}, {c.Name, back}}, Last: "Delete", Head: "Delete " + c.Name + "?",
-		Failed: "Not deleted", Name: c.Name, Blocks: contents.Blocks(), Cure: contents.Cure(), Comes: takenWith(contents, "client"),
-		Action: back + "/delete", Button: "Delete the client", Back: back, Keep: "Keep the client", Fault: told,
-	}
-	page.Narrow = true
-	return v.render(status, deletionView(page))
+		Failed: "Not deleted", Blocks: blocks(c.Name, contents), Cure: contents.Cure(), Comes: takenWith(contents, "client"),
+		Action: back + "/delete", Button: "Delete the client", Back: back, Keep: "Keep the client", Danger: true, Fault: told,
+	})
 }
 
 func (s *server) deleteClient(v *visit) error {
@@ -245,5 +243,13 @@ func takenWith(c tenancy.Contents, place string) []string {
 	default:
 		out = append(out, plural(c.Assignments, "role", "roles")+" that people hold on exactly this "+place+" are taken away.")
 	}
-	return append(out, "What was done in it stays in the audit log.", "Your name is written to the audit log.")
+	return append(out, "What was done in it stays in the audit log.")
+}
+
+// blocks says what keeps something from being deleted; "" if nothing does.
+func blocks(name string, c tenancy.Contents) string {
+	if c.Blocks() == "" {
+		return ""
+	}
+	return name + " still holds " + c.Blocks() + "."
 }

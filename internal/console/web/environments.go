@@ -77,14 +77,12 @@ func (s *server) showDeleteEnvironment(v *visit, status int, told *fault) error 
 		return err
 	}
 	back := "/clients/" + c.ID
-	page := deletionData{
+	return v.confirm(status, confirmData{
 		base: s.base(v, "Delete "+e.Name, "clients"), Crumbs: []link{{"Clients", "/clients"}, {c.Name, back}}, Last: "Delete " + e.Name,
-		Head: "Delete the environment " + e.Name + " of " + c.Name + "?", Failed: "Not deleted", Name: e.Name,
-		Blocks: contents.Blocks(), Cure: contents.Cure(), Comes: takenWith(contents, "environment"),
-		Action: back + "/environments/" + e.ID + "/delete", Button: "Delete the environment", Back: back, Keep: "Keep the environment", Fault: told,
-	}
-	page.Narrow = true
-	return v.render(status, deletionView(page))
+		Head: "Delete the environment " + e.Name + " of " + c.Name + "?", Failed: "Not deleted",
+		Blocks: blocks(e.Name, contents), Cure: contents.Cure(), Comes: takenWith(contents, "environment"),
+		Action: back + "/environments/" + e.ID + "/delete", Button: "Delete the environment", Back: back, Keep: "Keep the environment", Danger: true, Fault: told,
+	})
 }
 
 func (s *server) deleteEnvironment(v *visit) error {
@@ -101,19 +99,4 @@ func (s *server) deleteEnvironment(v *visit) error {
 	}
 	v.goTo("/clients/" + e.ClientID + "?did=environment-deleted")
 	return nil
-}
-
-// deletionData is a page that asks before something is deleted, or says why it cannot be.
-type deletionData struct {
-	base
-	Crumbs []link
-	Last   string // of the crumbs
-	Head   string
-	Failed string
-	// Name is what is to be deleted. Blocks is what it still holds, "" if it can go; Cure what to do about that.
-	Name, Blocks, Cure string
-	Comes              []string
-	Action, Button     string
-	Back, Keep         string
-	Fault              *fault
 }

@@ -320,13 +320,11 @@ func (s *server) showUserAct(v *visit, status int, told *fault) error {
 		return err
 	}
 	here := "/users/" + u.ID
-	page := confirmData{
-		base: s.base(v, act.Button, "users"), Up: []option{{"/users", "People"}, {here, calledUser(u)}}, Head: fmt.Sprintf(act.Title, calledUser(u)),
-		Facts: []option{{"Email", u.Email}, {"Roles", plural(len(assignments), "role", "roles")}}, Comes: act.Comes,
-		Action: here + "/" + act.Name, Button: act.Button, Back: here, Danger: act.Danger, Fault: told,
-	}
-	page.Narrow = true
-	return v.render(status, confirmView(page))
+	return v.confirm(status, confirmData{
+		base: s.base(v, act.Button, "users"), Crumbs: []link{{"People", "/users"}, {calledUser(u), here}}, Last: act.Button, Head: fmt.Sprintf(act.Title, calledUser(u)),
+		Facts: []confirmFact{{"Email", plain(u.Email)}, {"Roles", plain(plural(len(assignments), "role", "roles"))}}, Comes: act.Comes, Failed: notChanged,
+		Action: here + "/" + act.Name, Button: act.Button, Back: here, Keep: "Cancel", Danger: act.Danger, Fault: told,
+	})
 }
 
 func (s *server) userAct(v *visit) error {
@@ -354,24 +352,9 @@ func (s *server) userAct(v *visit) error {
 	return nil
 }
 
-// confirmData is the page that says what an act comes to before it is done. The value of each option is
-// its address or its label.
-type confirmData struct {
-	base
-	Up     []option
-	Head   string
-	Facts  []option
-	Comes  []string
-	Action string
-	Button string
-	Back   string
-	Danger bool
-	Fault  *fault
-}
-
 // tokenPage asks before an API token is revoked.
-func (s *server) tokenPage(v *visit, place string, up []option, tokens []access.APIToken) error {
-	here := up[len(up)-1].Value
+func (s *server) tokenPage(v *visit, place string, way []link, tokens []access.APIToken) error {
+	here := way[len(way)-1].Address
 	for _, t := range tokens {
 		if t.ID != v.r.PathValue("token") || tokenState(t, v.now) != "" {
 			continue
@@ -380,14 +363,12 @@ func (s *server) tokenPage(v *visit, place string, up []option, tokens []access.
 		if !t.LastUsedAt.IsZero() {
 			used = exact(t.LastUsedAt)
 		}
-		page := confirmData{
-			base: s.base(v, "Revoke an API token", place), Up: up, Head: "Revoke the API token " + t.Name + "?",
-			Facts:  []option{{"Begins with", t.Prefix}, {"Last used", used}},
+		return v.confirm(http.StatusOK, confirmData{
+			base: s.base(v, "Revoke an API token", place), Crumbs: way, Last: "Revoke the API token", Head: "Revoke the API token " + t.Name + "?",
+			Facts:  []confirmFact{{"Begins with", plain(t.Prefix)}, {"Last used", plain(used)}},
 			Comes:  []string{"The next request that a program makes with it is refused.", "It cannot be brought back; a new one has another value."},
-			Action: here + "/tokens/" + t.ID + "/revoke", Button: "Revoke the API token", Back: here, Danger: true,
-		}
-		page.Narrow = true
-		return v.render(http.StatusOK, confirmView(page))
+			Action: here + "/tokens/" + t.ID + "/revoke", Button: "Revoke the API token", Back: here, Keep: "Cancel", Danger: true,
+		})
 	}
 	return problem.New(problem.NotFound, "not_found", "There is no live API token of this id here.").
 		WithCure("Go back to the list; it may have expired, or been revoked already.")
@@ -413,7 +394,7 @@ func (s *server) userTokenPage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return s.tokenPage(v, "users", []option{{"/users", "People"}, {"/users/" + u.ID, calledUser(u)}}, tokens)
+	return s.tokenPage(v, "users", []link{{"People", "/users"}, {calledUser(u), "/users/" + u.ID}}, tokens)
 }
 
 func (s *server) revokeUserToken(v *visit) error {

@@ -236,12 +236,6 @@ type mintedData struct {
 	Plain string
 }
 
-// revokeTokenData is the page that asks before a token ends.
-type revokeTokenData struct {
-	base
-	tokenRow
-}
-
 func (s *server) revokeTokenPage(v *visit) error {
 	t, err := s.Enrollment.TokenOf(v.ctx(), v.who, v.r.PathValue("id"))
 	if err != nil {
@@ -251,9 +245,20 @@ func (s *server) revokeTokenPage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	page := revokeTokenData{base: s.base(v, "Revoke an install token", "install-tokens"), tokenRow: newTokenRow(t, names, v.now)}
-	page.Narrow = true
-	return v.render(http.StatusOK, revokeTokenView(page))
+	row := newTokenRow(t, names, v.now)
+	comes := []string{
+		"Nothing enrolls with it any more, from now on.",
+		plural(t.CollectorsEnrolled+t.OthersEnrolled, "agent", "agents") + " that enrolled with it stay: each has a credential of its own.",
+	}
+	if t.OnboardingID != "" {
+		comes = append(comes, "The attempt that it was minted for keeps what it counts; a further token can be added there.")
+	}
+	const back = "/install-tokens"
+	return v.confirm(http.StatusOK, confirmData{
+		base: s.base(v, "Revoke an install token", "install-tokens"), Crumbs: []link{{"Install tokens", back}}, Last: t.Prefix + "…", Head: "Revoke " + t.Prefix + "…?",
+		Facts: []confirmFact{{"Where", plain(row.Where)}, {"Admits", plain(admits(t.AgentType))}, {"Uses", plain(uses(t))}, {"State", factValue(row.State, v.now)}},
+		Comes: comes, Action: back + "/" + t.ID + "/revoke", Button: "Revoke the token", Back: back, Keep: "Keep the token", Danger: true,
+	})
 }
 
 func (s *server) revokeToken(v *visit) error {
