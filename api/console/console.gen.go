@@ -207,6 +207,24 @@ func (e SettingSource) Valid() bool {
 	}
 }
 
+// Defines values for UserKind.
+const (
+	Person         UserKind = "person"
+	ServiceAccount UserKind = "service_account"
+)
+
+// Valid indicates whether the value is a known member of the UserKind enum.
+func (e UserKind) Valid() bool {
+	switch e {
+	case Person:
+		return true
+	case ServiceAccount:
+		return true
+	default:
+		return false
+	}
+}
+
 // APIToken defines model for APIToken.
 type APIToken struct {
 	CreatedAt  time.Time  `json:"createdAt"`
@@ -801,7 +819,10 @@ type ReportedSync struct {
 
 // Role defines model for Role.
 type Role struct {
-	BuiltIn     bool     `json:"builtIn"`
+	BuiltIn bool `json:"builtIn"`
+
+	// Holders How many accounts hold it anywhere, deactivated ones included.
+	Holders     int      `json:"holders"`
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`
 	Permissions []string `json:"permissions"`
@@ -821,12 +842,24 @@ type RoleList struct {
 // Section defines model for Section.
 type Section string
 
+// ServiceAccountInput defines model for ServiceAccountInput.
+type ServiceAccountInput struct {
+	// Name No other service account may have it.
+	Name string `json:"name"`
+}
+
 // Session defines model for Session.
 type Session struct {
 	Email       string              `json:"email"`
 	Name        string              `json:"name"`
 	Permissions []GrantedPermission `json:"permissions"`
 	UserID      string              `json:"userID"`
+}
+
+// SessionsEnded defines model for SessionsEnded.
+type SessionsEnded struct {
+	// Ended How many sessions ended.
+	Ended int `json:"ended"`
 }
 
 // Setting defines model for Setting.
@@ -908,9 +941,14 @@ type User struct {
 	Active      bool         `json:"active"`
 	Assignments []Assignment `json:"assignments"`
 	CreatedAt   time.Time    `json:"createdAt"`
-	Email       string       `json:"email"`
-	ID          string       `json:"id"`
-	Name        string       `json:"name"`
+
+	// Email Of a service account: what stands for it in the audit log, which is no address.
+	Email string `json:"email"`
+	ID    string `json:"id"`
+
+	// Kind A service account has no password and acts by API tokens alone.
+	Kind UserKind `json:"kind"`
+	Name string   `json:"name"`
 }
 
 // UserInput defines model for UserInput.
@@ -919,6 +957,9 @@ type UserInput struct {
 	Name     string `json:"name"`
 	Password string `json:"password"`
 }
+
+// UserKind A service account has no password and acts by API tokens alone.
+type UserKind string
 
 // UserList defines model for UserList.
 type UserList struct {
@@ -989,6 +1030,9 @@ type EnvironmentIDParam = string
 // EnvironmentParam defines model for environmentParam.
 type EnvironmentParam = string
 
+// HeldRoleParam defines model for heldRoleParam.
+type HeldRoleParam = string
+
 // KindParam defines model for kindParam.
 type KindParam = string
 
@@ -1036,6 +1080,9 @@ type UnfinishedParam = bool
 
 // UserIDParam defines model for userIDParam.
 type UserIDParam = string
+
+// UserKindParam A service account has no password and acts by API tokens alone.
+type UserKindParam = UserKind
 
 // UserTextParam defines model for userTextParam.
 type UserTextParam = string
@@ -1180,8 +1227,14 @@ type ListUsersParams struct {
 
 	// Active Only active users, or only deactivated ones.
 	Active *ActiveParam `form:"active,omitempty" json:"active,omitempty"`
-	Limit  *LimitParam  `form:"limit,omitempty" json:"limit,omitempty"`
-	Offset *OffsetParam `form:"offset,omitempty" json:"offset,omitempty"`
+
+	// Kind Only people, or only service accounts.
+	Kind *UserKindParam `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// RoleID Only who holds this role, wherever.
+	RoleID *HeldRoleParam `form:"roleID,omitempty" json:"roleID,omitempty"`
+	Limit  *LimitParam    `form:"limit,omitempty" json:"limit,omitempty"`
+	Offset *OffsetParam   `form:"offset,omitempty" json:"offset,omitempty"`
 }
 
 // CreateAPITokenJSONRequestBody defines body for CreateAPIToken for application/json ContentType.
@@ -1223,6 +1276,9 @@ type CreateRoleJSONRequestBody = RoleInput
 // UpdateRoleJSONRequestBody defines body for UpdateRole for application/json ContentType.
 type UpdateRoleJSONRequestBody = RoleInput
 
+// CreateServiceAccountJSONRequestBody defines body for CreateServiceAccount for application/json ContentType.
+type CreateServiceAccountJSONRequestBody = ServiceAccountInput
+
 // ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
 type ChangePasswordJSONRequestBody = PasswordChange
 
@@ -1231,6 +1287,9 @@ type CreateUserJSONRequestBody = UserInput
 
 // UpdateUserJSONRequestBody defines body for UpdateUser for application/json ContentType.
 type UpdateUserJSONRequestBody = UserPatch
+
+// CreateUserAPITokenJSONRequestBody defines body for CreateUserAPIToken for application/json ContentType.
+type CreateUserAPITokenJSONRequestBody = APITokenInput
 
 // AssignRoleJSONRequestBody defines body for AssignRole for application/json ContentType.
 type AssignRoleJSONRequestBody = AssignmentInput
@@ -1360,15 +1419,24 @@ type ServerInterface interface {
 	// DeleteRole Delete a role that nobody holds
 	// (DELETE /api/v1/roles/{roleID})
 	DeleteRole(w http.ResponseWriter, r *http.Request, roleID RoleIDParam)
+	// GetRole Read a role
+	// (GET /api/v1/roles/{roleID})
+	GetRole(w http.ResponseWriter, r *http.Request, roleID RoleIDParam)
 	// UpdateRole Replace the name and permissions of a role
 	// (PUT /api/v1/roles/{roleID})
 	UpdateRole(w http.ResponseWriter, r *http.Request, roleID RoleIDParam)
+	// CreateServiceAccount Add a service account
+	// (POST /api/v1/service-accounts)
+	CreateServiceAccount(w http.ResponseWriter, r *http.Request)
 	// GetSession Who is signed in, and what they may do
 	// (GET /api/v1/session)
 	GetSession(w http.ResponseWriter, r *http.Request)
 	// ChangePassword Change the caller's password
 	// (PUT /api/v1/session/password)
 	ChangePassword(w http.ResponseWriter, r *http.Request)
+	// EndOtherSessions Sign the caller out everywhere but in the browser that asks
+	// (DELETE /api/v1/sessions)
+	EndOtherSessions(w http.ResponseWriter, r *http.Request)
 	// ListSessions List the browsers in which the caller is signed in, the one seen last first
 	// (GET /api/v1/sessions)
 	ListSessions(w http.ResponseWriter, r *http.Request)
@@ -1378,10 +1446,10 @@ type ServerInterface interface {
 	// GetSettings Measure what Console stands on, and show the configuration in effect
 	// (GET /api/v1/settings)
 	GetSettings(w http.ResponseWriter, r *http.Request)
-	// ListUsers List users with their roles, by e-mail address
+	// ListUsers List people and service accounts with their roles, by e-mail address
 	// (GET /api/v1/users)
 	ListUsers(w http.ResponseWriter, r *http.Request, params ListUsersParams)
-	// CreateUser Add a user
+	// CreateUser Add a person
 	// (POST /api/v1/users)
 	CreateUser(w http.ResponseWriter, r *http.Request)
 	// GetUser Read a user with the roles assigned
@@ -1393,6 +1461,9 @@ type ServerInterface interface {
 	// ListUserAPITokens List the API tokens of a user, newest first
 	// (GET /api/v1/users/{userID}/api-tokens)
 	ListUserAPITokens(w http.ResponseWriter, r *http.Request, userID UserIDParam)
+	// CreateUserAPIToken Mint an API token of a service account
+	// (POST /api/v1/users/{userID}/api-tokens)
+	CreateUserAPIToken(w http.ResponseWriter, r *http.Request, userID UserIDParam)
 	// RevokeUserAPIToken Revoke an API token of a user
 	// (DELETE /api/v1/users/{userID}/api-tokens/{apiTokenID})
 	RevokeUserAPIToken(w http.ResponseWriter, r *http.Request, userID UserIDParam, apiTokenID APITokenIDParam)
@@ -2963,6 +3034,32 @@ func (siw *ServerInterfaceWrapper) DeleteRole(w http.ResponseWriter, r *http.Req
 	handler.ServeHTTP(w, r)
 }
 
+// GetRole operation middleware
+func (siw *ServerInterfaceWrapper) GetRole(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "roleID" -------------
+	var roleID RoleIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "roleID", r.PathValue("roleID"), &roleID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "roleID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetRole(w, r, roleID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // UpdateRole operation middleware
 func (siw *ServerInterfaceWrapper) UpdateRole(w http.ResponseWriter, r *http.Request) {
 
@@ -2980,6 +3077,20 @@ func (siw *ServerInterfaceWrapper) UpdateRole(w http.ResponseWriter, r *http.Req
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.UpdateRole(w, r, roleID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateServiceAccount operation middleware
+func (siw *ServerInterfaceWrapper) CreateServiceAccount(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateServiceAccount(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3008,6 +3119,20 @@ func (siw *ServerInterfaceWrapper) ChangePassword(w http.ResponseWriter, r *http
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ChangePassword(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// EndOtherSessions operation middleware
+func (siw *ServerInterfaceWrapper) EndOtherSessions(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.EndOtherSessions(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3102,6 +3227,32 @@ func (siw *ServerInterfaceWrapper) ListUsers(w http.ResponseWriter, r *http.Requ
 			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "active"})
 		} else {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "active", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "kind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "kind", r.URL.Query(), &params.Kind, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "kind"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "kind", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "roleID" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "roleID", r.URL.Query(), &params.RoleID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "roleID"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "roleID", Err: err})
 		}
 		return
 	}
@@ -3226,6 +3377,32 @@ func (siw *ServerInterfaceWrapper) ListUserAPITokens(w http.ResponseWriter, r *h
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListUserAPITokens(w, r, userID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateUserAPIToken operation middleware
+func (siw *ServerInterfaceWrapper) CreateUserAPIToken(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "userID" -------------
+	var userID UserIDParam
+
+	err = runtime.BindStyledParameterWithOptions("simple", "userID", r.PathValue("userID"), &userID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "userID", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateUserAPIToken(w, r, userID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3459,6 +3636,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/api-tokens", wrapper.ListAPITokens)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/api-tokens", wrapper.CreateAPIToken)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/api-tokens/{apiTokenID}", wrapper.RevokeAPIToken)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/sessions", wrapper.EndOtherSessions)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/sessions", wrapper.ListSessions)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/sessions/{sessionID}", wrapper.EndSession)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/session/password", wrapper.ChangePassword)
@@ -3476,13 +3654,16 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/users/{userID}", wrapper.GetUser)
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/users/{userID}", wrapper.UpdateUser)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/users/{userID}/api-tokens", wrapper.ListUserAPITokens)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/users/{userID}/api-tokens", wrapper.CreateUserAPIToken)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/users/{userID}/api-tokens/{apiTokenID}", wrapper.RevokeUserAPIToken)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/users/{userID}/assignments", wrapper.AssignRole)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/users/{userID}/assignments/{assignmentID}", wrapper.UnassignRole)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/service-accounts", wrapper.CreateServiceAccount)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/settings", wrapper.GetSettings)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/roles", wrapper.ListRoles)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/roles", wrapper.CreateRole)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/roles/{roleID}", wrapper.DeleteRole)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/roles/{roleID}", wrapper.GetRole)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/roles/{roleID}", wrapper.UpdateRole)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/clients/{clientID}/install-tokens", wrapper.ListInstallTokens)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/clients/{clientID}/install-tokens", wrapper.CreateInstallToken)
@@ -5107,6 +5288,45 @@ func (response DeleteRoledefaultApplicationProblemPlusJSONResponse) VisitDeleteR
 	return err
 }
 
+type GetRoleRequestObject struct {
+	RoleID RoleIDParam `json:"roleID"`
+}
+
+type GetRoleResponseObject interface {
+	VisitGetRoleResponse(w http.ResponseWriter) error
+}
+
+type GetRole200JSONResponse Role
+
+func (response GetRole200JSONResponse) VisitGetRoleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetRoledefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetRoledefaultApplicationProblemPlusJSONResponse) VisitGetRoleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type UpdateRoleRequestObject struct {
 	RoleID RoleIDParam `json:"roleID"`
 	Body   *UpdateRoleJSONRequestBody
@@ -5136,6 +5356,45 @@ type UpdateRoledefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response UpdateRoledefaultApplicationProblemPlusJSONResponse) VisitUpdateRoleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateServiceAccountRequestObject struct {
+	Body *CreateServiceAccountJSONRequestBody
+}
+
+type CreateServiceAccountResponseObject interface {
+	VisitCreateServiceAccountResponse(w http.ResponseWriter) error
+}
+
+type CreateServiceAccount201JSONResponse User
+
+func (response CreateServiceAccount201JSONResponse) VisitCreateServiceAccountResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateServiceAccountdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateServiceAccountdefaultApplicationProblemPlusJSONResponse) VisitCreateServiceAccountResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5207,6 +5466,44 @@ type ChangePassworddefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ChangePassworddefaultApplicationProblemPlusJSONResponse) VisitChangePasswordResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EndOtherSessionsRequestObject struct {
+}
+
+type EndOtherSessionsResponseObject interface {
+	VisitEndOtherSessionsResponse(w http.ResponseWriter) error
+}
+
+type EndOtherSessions200JSONResponse SessionsEnded
+
+func (response EndOtherSessions200JSONResponse) VisitEndOtherSessionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EndOtherSessionsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EndOtherSessionsdefaultApplicationProblemPlusJSONResponse) VisitEndOtherSessionsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5523,6 +5820,46 @@ func (response ListUserAPITokensdefaultApplicationProblemPlusJSONResponse) Visit
 	return err
 }
 
+type CreateUserAPITokenRequestObject struct {
+	UserID UserIDParam `json:"userID"`
+	Body   *CreateUserAPITokenJSONRequestBody
+}
+
+type CreateUserAPITokenResponseObject interface {
+	VisitCreateUserAPITokenResponse(w http.ResponseWriter) error
+}
+
+type CreateUserAPIToken201JSONResponse APITokenMinted
+
+func (response CreateUserAPIToken201JSONResponse) VisitCreateUserAPITokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserAPITokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateUserAPITokendefaultApplicationProblemPlusJSONResponse) VisitCreateUserAPITokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type RevokeUserAPITokenRequestObject struct {
 	UserID     UserIDParam     `json:"userID"`
 	APITokenID APITokenIDParam `json:"apiTokenID"`
@@ -5756,15 +6093,24 @@ type StrictServerInterface interface {
 	// DeleteRole Delete a role that nobody holds
 	// (DELETE /api/v1/roles/{roleID})
 	DeleteRole(ctx context.Context, request DeleteRoleRequestObject) (DeleteRoleResponseObject, error)
+	// GetRole Read a role
+	// (GET /api/v1/roles/{roleID})
+	GetRole(ctx context.Context, request GetRoleRequestObject) (GetRoleResponseObject, error)
 	// UpdateRole Replace the name and permissions of a role
 	// (PUT /api/v1/roles/{roleID})
 	UpdateRole(ctx context.Context, request UpdateRoleRequestObject) (UpdateRoleResponseObject, error)
+	// CreateServiceAccount Add a service account
+	// (POST /api/v1/service-accounts)
+	CreateServiceAccount(ctx context.Context, request CreateServiceAccountRequestObject) (CreateServiceAccountResponseObject, error)
 	// GetSession Who is signed in, and what they may do
 	// (GET /api/v1/session)
 	GetSession(ctx context.Context, request GetSessionRequestObject) (GetSessionResponseObject, error)
 	// ChangePassword Change the caller's password
 	// (PUT /api/v1/session/password)
 	ChangePassword(ctx context.Context, request ChangePasswordRequestObject) (ChangePasswordResponseObject, error)
+	// EndOtherSessions Sign the caller out everywhere but in the browser that asks
+	// (DELETE /api/v1/sessions)
+	EndOtherSessions(ctx context.Context, request EndOtherSessionsRequestObject) (EndOtherSessionsResponseObject, error)
 	// ListSessions List the browsers in which the caller is signed in, the one seen last first
 	// (GET /api/v1/sessions)
 	ListSessions(ctx context.Context, request ListSessionsRequestObject) (ListSessionsResponseObject, error)
@@ -5774,10 +6120,10 @@ type StrictServerInterface interface {
 	// GetSettings Measure what Console stands on, and show the configuration in effect
 	// (GET /api/v1/settings)
 	GetSettings(ctx context.Context, request GetSettingsRequestObject) (GetSettingsResponseObject, error)
-	// ListUsers List users with their roles, by e-mail address
+	// ListUsers List people and service accounts with their roles, by e-mail address
 	// (GET /api/v1/users)
 	ListUsers(ctx context.Context, request ListUsersRequestObject) (ListUsersResponseObject, error)
-	// CreateUser Add a user
+	// CreateUser Add a person
 	// (POST /api/v1/users)
 	CreateUser(ctx context.Context, request CreateUserRequestObject) (CreateUserResponseObject, error)
 	// GetUser Read a user with the roles assigned
@@ -5789,6 +6135,9 @@ type StrictServerInterface interface {
 	// ListUserAPITokens List the API tokens of a user, newest first
 	// (GET /api/v1/users/{userID}/api-tokens)
 	ListUserAPITokens(ctx context.Context, request ListUserAPITokensRequestObject) (ListUserAPITokensResponseObject, error)
+	// CreateUserAPIToken Mint an API token of a service account
+	// (POST /api/v1/users/{userID}/api-tokens)
+	CreateUserAPIToken(ctx context.Context, request CreateUserAPITokenRequestObject) (CreateUserAPITokenResponseObject, error)
 	// RevokeUserAPIToken Revoke an API token of a user
 	// (DELETE /api/v1/users/{userID}/api-tokens/{apiTokenID})
 	RevokeUserAPIToken(ctx context.Context, request RevokeUserAPITokenRequestObject) (RevokeUserAPITokenResponseObject, error)
@@ -6975,6 +7324,32 @@ func (sh *strictHandler) DeleteRole(w http.ResponseWriter, r *http.Request, role
 	}
 }
 
+// GetRole operation middleware
+func (sh *strictHandler) GetRole(w http.ResponseWriter, r *http.Request, roleID RoleIDParam) {
+	var request GetRoleRequestObject
+
+	request.RoleID = roleID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetRole(ctx, request.(GetRoleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetRole")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetRoleResponseObject); ok {
+		if err := validResponse.VisitGetRoleResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // UpdateRole operation middleware
 func (sh *strictHandler) UpdateRole(w http.ResponseWriter, r *http.Request, roleID RoleIDParam) {
 	var request UpdateRoleRequestObject
@@ -7001,6 +7376,37 @@ func (sh *strictHandler) UpdateRole(w http.ResponseWriter, r *http.Request, role
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(UpdateRoleResponseObject); ok {
 		if err := validResponse.VisitUpdateRoleResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateServiceAccount operation middleware
+func (sh *strictHandler) CreateServiceAccount(w http.ResponseWriter, r *http.Request) {
+	var request CreateServiceAccountRequestObject
+
+	var body CreateServiceAccountJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateServiceAccount(ctx, request.(CreateServiceAccountRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateServiceAccount")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateServiceAccountResponseObject); ok {
+		if err := validResponse.VisitCreateServiceAccountResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -7056,6 +7462,30 @@ func (sh *strictHandler) ChangePassword(w http.ResponseWriter, r *http.Request) 
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(ChangePasswordResponseObject); ok {
 		if err := validResponse.VisitChangePasswordResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// EndOtherSessions operation middleware
+func (sh *strictHandler) EndOtherSessions(w http.ResponseWriter, r *http.Request) {
+	var request EndOtherSessionsRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.EndOtherSessions(ctx, request.(EndOtherSessionsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EndOtherSessions")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(EndOtherSessionsResponseObject); ok {
+		if err := validResponse.VisitEndOtherSessionsResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -7279,6 +7709,39 @@ func (sh *strictHandler) ListUserAPITokens(w http.ResponseWriter, r *http.Reques
 	}
 }
 
+// CreateUserAPIToken operation middleware
+func (sh *strictHandler) CreateUserAPIToken(w http.ResponseWriter, r *http.Request, userID UserIDParam) {
+	var request CreateUserAPITokenRequestObject
+
+	request.UserID = userID
+
+	var body CreateUserAPITokenJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateUserAPIToken(ctx, request.(CreateUserAPITokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateUserAPIToken")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateUserAPITokenResponseObject); ok {
+		if err := validResponse.VisitCreateUserAPITokenResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // RevokeUserAPIToken operation middleware
 func (sh *strictHandler) RevokeUserAPIToken(w http.ResponseWriter, r *http.Request, userID UserIDParam, apiTokenID APITokenIDParam) {
 	var request RevokeUserAPITokenRequestObject
@@ -7371,156 +7834,164 @@ func (sh *strictHandler) UnassignRole(w http.ResponseWriter, r *http.Request, us
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H3tchw3kuCrIPomwruzxQ/Jkm+H+rHBkWkvd2xLIVLni3PoFOiq7G4Mq4EygGKzj8GIe5p7sHuSC3wW",
-	"qhr11exqybezsRMWu1AFIDORyO98nKVsXTAKVIrZxeOswByvQQLXf+FUknt4r35Tf2YgUk4KSRidXcze",
-	"0XyLzAhUCuAiQYwjpn7NQP+OJWSIURCns2RG1Du/l8C3s2RG8RpmF/b7s2Qm0hWssZpDbgv1ZM5YDpjO",
-	"np6SGV4Cldff+2XoLxVYroIPmSGzZMbh95JwyGYXkpcQfnmNH34CupSr2cV3r5LZmlD354tEfU4CVx/+",
-	"n7/hk/91fvKXzyef/uVPs8QtSEhO6LJaz+226AaMGiQQWyC5IgKpr7RBQc8QrvRPHBazi9l/Oatwc2ae",
-	"irNLN7lZSkFu2R3QHuj4UUcCkBBkSdf9WAvGHWllZUbkZaoQ1YU8jTKsh3WRLqOzjlU21vX505+718R4",
-	"z0GrqIlRSNB8i0iWIDhZY5IjnGUchFBHUJPeNwKplXYsn/G21b98/ap1oT9wtu5aJ2cbu06gCNMM5VgC",
-	"b1vGgrN1bRULxtdYzi5mGZZwIska2mH2AQQreQoBkUUWtFlhiTZYoIxRQJKplSko0qUHJ8na1sf9FF2Y",
-	"7llfH6uIrJDQ5TDewYM5DkaMt2wIhuewYBw0ols5G9sHuWlOelmHG3MctmFmG0b2RCAzvA0o5ukIZJml",
-	"/bltaaWQwPugZQcdC1x6upu8XI64Iu1b7WDzH22F3bfR1ZRctPLW2xUgCg/SsixU4CVYym5diP5eK+88",
-	"P48tAug94WzAnVgbeBx0BVMOJvHgnTY4BUMORex3hGZ14DXmVAPGUUdO1kR2flOPqH00gwUuczm7eKGQ",
-	"vcYPZF2uZxev9V+Emr9e+NkIlbAErqdT3xQFTqFzSj+q/YaOboayrOfDLBv7TbZYCOiGkBkSB1EIoBfn",
-	"5v8CKJ1HocTonGGeEbrsPizhuOOcld9bTsh7zD0P6ZK7fh/JNzjLoRsGZsRxdi+gLjpHlmOHdK6nS7+5",
-	"se+b6YQgrEe58YOOBALG27jkJUpZXq7pG4RRDliRJVptCyUIy5JToYmD8Qw4wpyVtFXqVHO00cm3L2vr",
-	"Pfk3teI2fikklt0MQY9om+tFnCZlv8Ypj6lu6slualuN6XRqlECEmgtMb7wVATtQ6SLZayokzvNbvwy9",
-	"qpIuCCViBVmnDCQlrAupaANLhLmSRohcAUcFZ/eQIaoUujmmSjewf/F0Re6hlXqqieMceYFzAUnM0FKK",
-	"PkHSjDgOWtVct/AgB3DcXR34sHxYMWIQBaMCtF3sPWfzHPSiUkalknAuHme4KHKSYrW+s8KM+Je/C7XY",
-	"x4GU5L6rZ2wyF/vJN3pvKcsAGTKe55Do3zKQCgpaeNA/3OO8BK2E61dKJdNqtmCmU6u5fH+t6VavP8uI",
-	"mg3n7zkrgEuidmvJpQh+epylHLCE7FIOVeuSGTwUhIMY8wrJAotg9XOOhfwoxs1u0B75WMFhQR6ijzjc",
-	"s7sx0zyF5+I3tXw7sZ8mCSD3yb/P5n+HVKopHTquaVHKkTixAL6m3+OtiNxOcwFUojVgKhBlCMz944Wz",
-	"b7/7rlt6rYDYvCLqZ7wbKPobXVv/iYixOycS1vV/dFpQHck/+VVgzvF2F3/6a11r/VkBJxu5WmeNHbVO",
-	"90IdpzcrtqGI0VTzuW7Am09UJuP4xtIUCnmdAZVEbkdurDTnFYtKkxYrpTQSeTq7oGWeJ1Hte4MWhC6B",
-	"F5xoVbGpk4whL7WG6MaWjkmPYHLOxhRjDtYc8QHW6po2PKK+uWvpbRrausfNUG0we2OMfkSiopzn6rIW",
-	"iptnnBUFZKikkuTqKVDO8lwgTGGjUDyM2YWmkujaOWgM4/xqPFOuXr4Wohx5B+jt7PfOX7fRvdTtJbER",
-	"C0KVKC7ixh8B+eIkXUF6Z0QwhRImJGRIXTMJ2qyAA8JIELrMwdisFKqwuIMMLZixVw3hOz+YdeyynWS2",
-	"AszlHLA8wO3YddMJoCmMmcNRZ+ZoqSmUiLxcIqYFVrnCFBEpkOJJJVVqzmZF0lVI5dkbC2V6D1QyvjV2",
-	"b0P2p7EVcMgBj7zsORSMS8hutjTtw8qHcOw+l77R0aMQF6UogGaQfVTnOU5/hqD01bzAHK2NSR1TpP5f",
-	"P8sYiDcKiEuQ+uauTqBlFM4EP2y5flW/rra7a/rVHoKMZIr2FUY1jtRpQP7VKKqUJpMr9aeCRSA8mF8G",
-	"OzeT2T1wQYz0PEDOChwCTROq9a9aSSzgQdUcweJbb4/pBRN9R0XYg2QS5zGoRgUWN751I7cWE0CVpPfb",
-	"LFXwsP7Au38VJ5RlcLJmlJifVkyEwmqF70vvvj3kxdrP0FsYnzWEtT36Jc4XY7RUmdTce1FYVt7rPaT1",
-	"EAZRQX1htdjNiuVK36OC5XAavyEbEBvyPe+iGg7HBqjsuChoyozIq/vxlGG96jEcao91C371s78RmoVk",
-	"XQpQ5KuZqNL2t0LCOkrI+vVf2u5NPEY46qJso5+3QyTyyg5k9z8dsGYSLrOMtzz2ju6ux61Aqvmho3ch",
-	"UKmkj4FHECuUVWhNgngL96FWwnuPlzAto67IO8KtKTzI+F1vPIeILaz0LxDLM+BvEDZHlFF9QvVVq9Sn",
-	"fqWuXUV9u8J5DnQ0JNLwvecbcRrrrb4efiu6fuMln9wsNU6K7rDwdBh2ktnDyZKdWNPjLVBMpd2f3+k+",
-	"d8ik9hizrMmFngoOe9pi3hpld+xFs2znoPpZK6frsQqQznedpCXiMnLK6CInqez1OFgDzVs3Xr9b2hhO",
-	"nOfvFrOL33oAb8Y/fWoaZd4tKi5U6WnSciwhGYfMSBGecXk1hGujNKNwqi88o9dFTCP2swSs42Oj3qRM",
-	"Im1DN/qFP7+Eyu9ezWIGSTvBmPNuX/kA2Frmm+rPttq98S6stf5Dmbww7DpBULB09RmvAGc65FVt/HMQ",
-	"vnIgu0ffTR+MaKW4BeFCKt02ZqG6DLGnlHeP7QaihyuXh7Rk3BGaDWckSk6w3rfdO1mhs4LCc10GmMt8",
-	"e6PhEwFqHI6EIvXeRXVWEAehxPI8ZxsTOy1dMFL1AQ5FjlMQiMgE5URIgVYszxBGa/IgSw7OBaYJVm7Y",
-	"KbJY3axIrs4UVUcyoErv8EtmSuFVsGgxF7F7kkFcXBRtpkVrA66D5OP192FshI5sQXflHE6MUB49M3ur",
-	"/wEP3rUFNM+M3Yq/xUv9NUN5NX5dcbOOS+gIt6W57CY1ErytbpIR3qd7l0IQ9xtppLc9Z1nbo4JlLU8E",
-	"8HvS+skN43c5w/GXmyKQnr62zPADdhHBjInbbRR63jq3n/9uFOMcbYH/+yZyD/xyeXujUzjQf/x6+0b9",
-	"Kwch0IbIFSulObd3sEUCtPsCS0ThHjjKYWGeaomp1ybYmLRcz4H7uEvga6IDeZB75XSW9GFO7SaYIwBI",
-	"n3pxpW/kD/B7CaOPLA6NaIPNmSku8Jzk1q3W7WitKWGBdP/6xcse6d47f37Z1Q1ioQ07zqI6kq7Whdxq",
-	"09GKCWkjdk/rPrpIXGXUVRzx5YXhIJcn/8NEhHz6p+rfp59PPv05ePTP//anVjdF+jfYdtjYvxGGxBUl",
-	"qx0Ec39UM7w8+a+fHl+/fopOIMiSYnXd7k7wVyzgu1fonzjeoI8ffvpnf9PpE+PeQ+wezAVfcKZGwIO8",
-	"UP9+IGt8YuTDkxcJ8phPkCezBAU40uEcCroJApyukDbHo/kWYURhkxMKDfS8ePmvvTQT3LWd4TvdF3F1",
-	"Lvx1WtnXA/IP8ZXUTAIVmLvOrAnEOaDCN8TRO8CZ2nt5VyMPJt/T9gdSvL2MhE1d/ewo9O0lmsOK2PAg",
-	"fQnYCCoQ1u9JtM6nFTPjw0uNcpfEJ/z44ScR0/Zs1CNboILDAjjYiAUv87QZPr10w0GU65i4fctLsItV",
-	"uxB4DUidPKdyuTQVdWy0A42o/1n9Gc1xeheTjWOUHQiXUTfTrmjpLEO1zAW3kxrlBOCLU34VSn/IGIYv",
-	"YS4LINhvOavv/UA2su++PZCJLFja5JJ/SAL7G8uulEpnrfBjmKeMWUoq5/AasCh5w2zTSUc5nkPe4kkw",
-	"DvlItBMm+qbzEqe5C5n086unu56yQOPVEZH9hGpW54bHAPkDgTy74pyNNTxWTqBdKYYpEZDvbvw/bt79",
-	"guxTxDjySdo+xLV7O+7D3gUV35EJT9mHMgY6x1aQ3o2VMXT+1q6V++WryMg1CIGX8cE9kwiJZSlC9yG7",
-	"U1og5lSNSGYLTHITUX1HGmaAVl+H2q7/dLW8DuiLo2okdcmmT6QP46jGBjyt8cO1eeXVecRjNkhZ+BJS",
-	"q99zDGc/Wr12L/92F+DUhy9tGkwyg4BnD7sq3AsROart/tbKeJuhpdVzazNMhuynMs0SmQ92rZlluZeS",
-	"KjHDrSkATxuKLj3Mx8hNbL3GNCZvMsRLighFGIkV5HlUGGaLRYyRX9p4fc23vR/YR8uu8RbpN1tMKcav",
-	"3BPmq0a1geLGYcsxuQILobnaBhNpGN08Z+md/a3B/GKxEz9yTCVk77395rixQEVt3p5rsBobA9COU+1Y",
-	"HkXjowGgYwRxMXJ8GT35kejp+nr8RFGImcSnt9VZGRVoYKWB3ZB2YQNHXfS0VuzUWTNCkEA4bmxcg1yx",
-	"WgzQGlOygJb4NRkN1PiBcYTR+3c31/+944Dbs1G/DHu02Aaw7WrtOhIvL/hPd4B8n5ydfYWEwyqQ9pW/",
-	"tpjqSBZYhAWjaLNiaK3TLHQawX6O0oOlHq3xw0cBERvHuU2sKalOF69FyEYyaHYvjDCTeeo8pYHXdiSv",
-	"MZmJMk0BsnjKw6+m6IvVzrRL0tthNkSuLAoHciwBQ7w3fdG/PvPK4c5+OaTekEQccPpO3z7GiP2OYE98",
-	"5wcLDO+vCWnptCMV75r+Oyu5qCWHKlWp4bwtkGToL+cow1thokhNJm1BKIVMPWwGDb9BL1+ZqIgNEVDL",
-	"Mnv54rvzvjSz2iFzlRaaZQT2zVXrPXn13f9MfOgsES5bNwpUf/JjybYN1xdDeqxidYoW36gzAw9FTlIi",
-	"UbpiJIUWq2QnSU5uhKrdPpP6oMOZ9sqyI42LctS2DpdtV1tG30Z3xPPcVMcz5zUznCv7XBYzz/Sjgk0V",
-	"CjMOZndQyLgOeGdjq7tMLpF7CY+6lFqpRx0u9bH2cC21PpSyMjf2wDkgNd7Hp3lnxgaLftzZIjIaGl00",
-	"+k7/6yCHLv6ySa3fmbd56g4YJ7XfAXZLiALJs9exd6UrejCGhHCaghDfMzoqy81VVLg8VKR/XxjoM8Xm",
-	"3aBGIoocb1snPIyvsUUm9sFqY8Gu5MO3SukZBwody+fNtZ21ZPSom3K9xnzbEbY2UqJsjSEL0dDn1qrO",
-	"xT6CZAPhzSCPHsNpHzk04NHcfzh599YmF0gC7rK/U6z6yAdIGc9GyxqBsXCAmOHMJU/JjpCyqw8XOSbU",
-	"SNyJzqY3AsgbRMs8t/eajvHUbjgtKJ1qw2me43kOjTskPLTVzL+wWHyWulopM1MHX3+DQMcEmantzPGA",
-	"ACZhlH0klMXHIT6IDtj1+cnxImCDdIJlhf77GvYiIE08YXRTXcXMRnkS1E3Xt61bjtM773sbe8O5opHx",
-	"ZCZrnGOuoFJeLn11pYBlJFV0hs8OUL8xHULoE8PbrDv+dhm81f2IqAvlFfDC9ThpI4rd95iPrt9yeD9P",
-	"Q3/RvocLlGGJ51goLHAiQSTIfDFBac7SuwRRLNWPkgNeJ4jQJQiZoIyIuwSlasELkmIJCRJbmrZYYo1D",
-	"flS8fWvenI6JFxKKNwjnG7w1oanIeCV0EIC1mZ7GLeVfzH/V4bYKINTjw1Kk9N8qV+cesS9dntNoRojX",
-	"l3ZUqn7tqTVa5j0WYsN49naF90hLLDnX9UnNN/YQeihshr79ste131hN/evRzVcVw0YJFhm0neMorafR",
-	"EFVd00E9Em1ctiMqBTi3+WoDnf4+MCbGltQd2XUWy5Z4/rZTV9WV6LHHGAd/eCBLk+GRxalVF/YZHcNv",
-	"AqSjXIxwxLV4qYu2bQeXjWmtCmGNkXGWaWV072jWMVPmBZ/KFxYS7L79I4mMLkVkSIphog1ZWjBqqcJD",
-	"a8kAdqHfCGRlKmdy9kUSrfUr7mThsCgFztutRdzgFm00d9OcbVEKXV5xE79CBumNYZVtqxEG+04cccSp",
-	"jcJmv9if5+QK1OLmDxUQ/+7eVK/Uke1cbawW2O7rEdpSStnXF8jeH55ezRTHZr3+UCc2I6y6go6puoON",
-	"V9TVVlJSl1a5GjaBkuvakz+LmszVnj0LLnwxFuqlhfJR4psPIeqduikxuCifYNok3E4Uxrbo0oiTMi9J",
-	"Lq9pXEscXU3LB5M8JwYgLCDgllf/dtvejxUL3b7T7iYYYczfayNf2b9e9MDEVcwcAITJ7Uuayva3LLli",
-	"1oFL5xDJhhWMb2CfmCtYtwl7o8m9U23aCQ2LSDG2onB/aJKrPGwWnwwlkxuQcrzzYZHjeLbPkrOyaClw",
-	"k3KQceZiauOEZOAcxEmjTYKeOIZpH7neUNiETiV7o+4HjMwaLpAAqRPKleImIC7y32NOjIkwJpAFq0Ju",
-	"ZMOdxkynJEBqzWqaFu2igUi9QwdIty8PIg/HDlyONZXtY4woMJfDKV1beyLELYIFD/qQo9bIt6zAMW5R",
-	"zm7QH4sWWCPM3oPVB5NH0UKWFLLrI9SQtnp3NPDI1qAkAnEjR6NU6T5B2NHuuawFhjW+aINpMFqUXH/b",
-	"fnZ4ANOgSlw7+7CJbFryczuRrkMUZRIys7EFZ+vT7sjQBquQaM2UOMnWgNaElhKETQAcFZTFfS3dFtF1",
-	"ztlGAEcpznOdbwf54g0qdRzRt+fnaL6VMMANT7JGjJZwIalhsFYAzXB1Fa10Uezk8oM/Gs+QIWpOzJES",
-	"r43ljppUbFB39NmyXsYz5Is6YDyeKCDb3nLR5fFSDTbMvD/qYN9o9QqYxkkw0qZzj0kevyl/UOO9f4MI",
-	"l3yma7aGmWmm6ZyaHG1B6mquukHeSp9ppMDdUqMlYxTiQkU20t2uJxkuvLVEiLANhSjjYko3FVUNGyGh",
-	"6D/kFXDtVt0Mbr0xLH4U4+t9mU6jUUBWbShHlACsap9GgLRPe4RWmfz5KbcNkdl3XQ2ZawiENpjv1ZXA",
-	"7avZXzLQOgcWkHgxwMpfHMrE31Qzuoz7CjaTXyWa6LtCtuoH8t/ZBq0x3aI1lulK5yvVUhn2D81UC3mv",
-	"PnrAI/glsN3YmFHhSk7k9kaB3N6ggHk0k4uiy/fXxi596nrJ6E2ZF/znV1IW/aEeumhYYOoe9ElRKf87",
-	"aWZa7jgh1Aljb1Cq3W7Whp4yK0EiTE31dsbJUhEJ99Zw3zonZeyOQNU7x9p2P7v5K5osyN9ga7rXELpg",
-	"uyuz9at0H0FNnSbMSth68Yz6SseJD2fHqMBKhqeSIfWKrcp3qs3rKdhSIHZtlwVOV3Dy8vRciYM8t+AS",
-	"F2dnm83mFOvHp4wvz+y74uyn67dXv9xc6XcqT9PsvdklemvWE5h8L2b3L/RVWADFBZldzL49PT/91tSU",
-	"WWmyOcMFObt/of5zIr3fYwkxsdyG2OgGv1g4Ky9wA4EqRVD/+I1AnOUgTMEkiewzdasowGhLutUakqCN",
-	"hBGYEeNI60fGeYKuJWKlzMk9CA1lc5gspQQWZ+Cn6LJ6brwwFOFsTSgRkmPJuDYAJNq4j6v+34TRxM6H",
-	"4B64bcNVz/FRmFSMQg+/zmYXM8VMXfsTMWs0X3p5ft7ReGlcw6Va05lI16XvfSlLF9Af/55fYNDCKZkJ",
-	"J7TrDekde6bhmiRrLcmcbrwUigO7Y/UpmT2chPmN/omuFWCumzrc3uoL3TeOMZwdhPwry7YHh5mRBp7q",
-	"F4jkJTztIOzFwSe3OQERlP1sw9RkPXpOEb6LTsJUbIAjnB8IuzpJBAc3gi+2vg9yn5II+zh7rJq4Pxkm",
-	"koPRtuok8EEftoAEwo7+LSVhqyFnzYbyT592kPlql4cd6piYxddB+YxjEkKyzIhs5cFKe1mxPBNIj7vg",
-	"urIrRdjeTzr0xeg2VRdcdY2aKvrog/2RMvtTgkSZrpBuhcQEIDxXN1kBrMiNA1Qz8QRR0JFvrvL3Tq3/",
-	"CFvUGxmN1kaP+adk8Cu+3+fQd3bbno990xNf/3thZ+4Bw3daHQ+aotHNeuh2qlb5Q99wjdcHjA/6Fg/Z",
-	"Q9ADO3KkD3ih+gL8E96mH9Tx1E5yNRvK2VKdpI0up0u4kAGXMOd+l0dU51xXZxcpK0yvZyF3+cYZPBSM",
-	"t7OPdxRQ1RMAYZQTCgnS0ryT3hYkl8DRHUAhTtGlzvdj3Jp25xzwneIgCwQ0MzJgyig17sMECeabU9ly",
-	"bBK7a8YUaFayXA7YSHKcbQLpbZePXOmp/8FJ/jNwknGH/eGEZrsHPtIOdZqDfeXORHC01SWqC2CpQyUm",
-	"O+hWEQ3O+O7d+9aOmZB/Bl0XplZHUr8bB0MJFNN0G4GiHdsGx259xLZ4mEYbCbtnHFkXca0rpsPTZZZ5",
-	"GXQUnnRgfw1RVqiM0fzZo0t2a2gWu2EBxvbgwzBXkGdOdrWSsvrZXE54g7en6Fddhp5I7eoImKaRpq0m",
-	"RgR6df4XROjnUqcl6Oovvo/xevcG+16v0RPWuCvM7fZLaDhm4ZVi4YxcIWQOhekkzsl+BDkV4M7/QGdL",
-	"C5F7Ha4dJpj6HjaFs4vXQf6xyPBByfUr4KN/LFzrOPhDsVK33i5O6oS9k3o6WqtsUeWiiedSSL+IWFIX",
-	"anuEo9xIB55arLHJA+2SYoCQXayvmBgv5pi04XdhyuDXeMSbKedHPuaRNOsILdwGiSrwQIS25Rq912be",
-	"ako5pBw3bGHu2VEty2ZS7WwxMNFhndp7N8fpHZIMkZG0vcvPONv0MbOaeNLFxq7qcsxXK180S3cfw/dT",
-	"k351vO4hhI8hGthVLcb4a+RNO1Xej6zL1cqrT6zQUVSP+Z5eFrGxBbuu6N0DHBZCOIIkso8ZTfpaWRNZ",
-	"y9liIUAegQvtFG+bmg3V8ylbRSRLJ8OvkCYT2o2lrlUlNDEL7vK05T2NzxR7Ce5CG7BrlSRevkIrVnKR",
-	"oJevdeW8XcuAYXjX9dIcXyPH260leWSWFymx93W502vE+hzq3BVwmqrZ2WNInp0O9ktTl+wZ0n441Zew",
-	"QdkdBFLlG0SZXBG6RJALXaRFsjJd6bjqA4uWPZA/C2optVmvGnWUJgH/wXm8r/p0BLeoOzgWljaQDCPd",
-	"SnSlm9j6CJXm4dpHOx6P5arUQxuSd8ojfeVo3lnvhIj+2SYVVAd4GgT2ecPsoLGY+X2wICYYl8eQ8Y7g",
-	"HZ7WWF51n53ea+ix7ijO/zTSnBYhOKW02CIavb6o1iohQYEQn/6H6oUVquhLW8VMAM0QXkjgG8wzoa5A",
-	"2++3atjsmsohTGFzii612GM8V/Yzn3FO7sG2XsbItw9uzkYEKjgIoLoftFs+kbaWFZFV6O4GC/R7ScBU",
-	"of7LORKQMpqZhtE2slbt78erW/R///f/OXO1TSTkuXDN73QM8ZLF5GVd5wZcX+HxorLF1peJFlRL12YU",
-	"A1YdfGyK2mjdwUs3FudC4u0Yum2RZ7r8alOB8eDM4iiuNQeN/TlF280UMooznKZQyBPX1VEXs4lawy71",
-	"QNfo5TBomiDAur7Ko3vjJqcPs0FT6ActCF0CL7grtI8RB10KZR/6GayB1AmIV8W+2o62qwf2NR9tt8YJ",
-	"UXcLuuysvUvdZWON2YYLp0zHbbBKqSTC5pRkR8DlozBRk0/d7lad9SWejc4BMiyMi3z8I0rHvpjN8LWP",
-	"Mt/eEZoNXwzL4BgKX1X9f2qZm1FAloxqR02LvlU52sPdskbObb9HTSduV2lhGn9Q2J//yFdgo9H44dFr",
-	"80w1w6knhv72SRFtEBHrNA4jw4YBr1qmPSGxDJiavyeC2TPz8tmjbVr3dFbvYt4W5kBh8zZsWj0ydHx5",
-	"BLN6rZLisUWnoMH7hDTzqRHaBJuqgXuFR80pxpGNGRshl1qNyc5Q36Ba4nRg9pMcDcqX4s4Kp1UdS8l0",
-	"mvVA2JqakjHghn1147B9z4R0DYIn4rfN/sODTs7hdfvhjFHBxCbWmJW7Cmj54sR1Unwuq6zCNc4ea00w",
-	"em1T1RQ6YUc3zGsk+dnUwUvX5ia0XmQ+ik3/mil9OmLkMivIkGQs8WVVO0K0w6Ju8ThtJzok1mSSoCpU",
-	"sFoT40jbuSJLkr6A1fNCu58TsVJD1ZcM8q4FeiBC3e4rtSiHxXMjQKxJqjPyeBJofi1BQOd/tCAgF418",
-	"yDigpgS/yAHkWVWOvFURvlzuFarnO1lOoNd+pZl4X2kMkUbgcSKrl43sFE1kbXLkELdPSKWVMtJ1uYZO",
-	"Fz2+5nIJyop7D4u+GCmTYc342I3jtNln6zRHvmWMHU6HCccl/h4sjXZyTAOoAx+I6d0bowHda3WJn4Yz",
-	"DjlgAQPcGx/MyL39G/9f4UiDwoTDWHiE58MIyLlSIojxDOpD8LwzMwSXigd1YVBXb/nHCdN+be0y7zNo",
-	"TIYqpmjipJq/pqA3q3DfieDyYffAjTnG+fNN42ztk9YXWBU98Pr8W3uRscUiJxR8U785y7ZIXZk6UteM",
-	"oewzhyLfVj3V7JS+4KhVuzZE6RjotQsXiDj+9f7eBtv7T0xwP2NTdohRjQID0wXIdIUwWnAQq5AQTbE6",
-	"TZ2myDBSinF+YBZSD9o/e5SDqz89K/pZfg3lnyYL/dXWkU6F6IMeMaWX1jWumFpe53Yn/XqlHhnJa64y",
-	"ybuMvh9MecRJrPm+08mRg+NN44+pKztwA7mhCBpW1UGPPXtU/+nhFkaDsOgbxyXM179oBQW1BCPG2btS",
-	"V3A7DDiTma10HLOmHQhgX/y0nP9hTssH0KHrpri4sZ1lgY3d2v4nOU1Bkd02hfjG18GdDMA3vqThZDD+",
-	"dcUQEbZyMCLUeBRcqM8WrfEWZWzvAoz2t7OwZLM9Y/X9XNFM2Fqx9p16CUg0L209XGqPPxZ34jSsrLpk",
-	"iFG0YfyO0GWCBKEpoIKzJcdrodmE9j1cBFK0L26rtrnC94BywHeQJVoCNyUbvVKyRligDZh62o0bUcc5",
-	"BY1BpzjnjU6qX8hX5ynHLCNA0TfCw/O59NItq924QVMevbBXyDHSxG3FblE5jALir59QdwwEADUdY5qZ",
-	"nPsB/ezR/qvHGnu1WICu6o6w1H3pbQHoMiMyZmm9olnFLMfdn35BX0LmUDQQYoGV2p2nQG+x9QyQVy2i",
-	"osUlbbJPprMOTD6DrvKtlpI4PV+uOIDX9dG1tOVsKbM9wXZxoS8u3+BpwpvLznGEfCh9Wdl67UhIrG4S",
-	"Zi8ysWImTCZldEGWtrmkwiJoIq4h0C45hkHzqENXCnBbir4cqo9inwQq9d1beBjujDKtF/7oni7fZmNq",
-	"LqzxZo6aNI2bTbXm+RbByRqTHOEs4yCGKRv6a3sr1x8Nc5lCjKhauhxZuTatTKZWrss6W+5D0DB1QI89",
-	"ezTdKJ+6tAKLuPEn+ygW1alRYFOA1H78QbKhSabTUC0X4FmHxwW+NNtqqOvSi/W7fSkQ0KyhZwRSvnmw",
-	"U4W+1K1Uqvq0nG2QwFulVJh2O6foEvFwljnXwWlUyQq2c4ku3bR7IRvjwoHIZhpuYdr+HNm4MD2pUryG",
-	"pCIOMKmV/i9DxjrhUoBLW4ooOFNwmHgHmbggEXZM+UrZzhfut+Iw2Vb2Zm82NAR/HS08nqdVGbdJSAHP",
-	"I4Dkj9kl5Cg3/lmjWWBLnqketJed+BisvGpe+GV6+AS9EycUAvUs3k/AnDSi27oYhB/aVtxOKmeP1R89",
-	"TpmPFB+Iegac42BRX+Ik32q3u8GQ6UY3/Az3I6aZUOB6+f32SYHGG/ZtZgHwewdk0zfuTAPDLiTa7NiW",
-	"FUhxnrtKC9pUru3HuJmQc1p10KsSEtRK7I9Vdy//k9t9+JO54YNfgoIvwa8+CTD4zYQk1KZ0xpnqN9NI",
-	"4enT0/8LAAD//w==",
+	"7H3tbuQ4kuCrEHkD9O6s/FHVVX079o+Fp9o9653uroLtuj5co65AS5GZHCtJNUk5nWcYuKe5B7snWfBT",
+	"lJL6SqeyqndmsYMupyiRDEYE4zueZilbFYwClWJ29jQrMMcrkMD1XziV5AE+qN/UnxmIlJNCEkZnZ7P3",
+	"NN8gMwKVArhIEOOIqV8z0L9jCRliFMTxLJkR9c5vJfDNLJlRvILZmf3+LJmJdAkrrOaQm0I9uWMsB0xn",
+	"z8/JDC+Ayqvv/TL0lwosl8GHzJBZMuPwW0k4ZLMzyUsIv7zCjz8CXcjl7Oy7N8lsRaj781WiPieBqw//",
+	"71/x0f85PfrT56NP//KHWeIWJCQndFGt53ZTdANGDRKIzZFcEoHUV9qgoGcIV/oHDvPZ2ey/nVRnc2Ke",
+	"ipMLN7lZSkFu2T3QHuj4UQcCkBBkQVf9pxaMO9DKyozIi1QdVNfh6SPDelgX6jI661hlY12fP/2xe02M",
+	"9xBahU2MQoLuNohkCYKjFSY5wlnGQQhFghr1vhFIrbRj+Yy3rf712zetC/2Bs1XXOjlb23UCRZhmKMcS",
+	"eNsy5pytaquYM77CcnY2y7CEI0lW0A6zaxCs5CkESBZZ0HqJJVpjgTJGAUmmVqagSBcenCRrWx/3U3Sd",
+	"dM/6+lhFZIWELobxDh7MsTdkvGVDTvgO5oyDPuhWzsZ2Odw0J72sw405DNswsw1DeyKQGd4GFPN0xGGZ",
+	"pf2xbWmlkMD7oGUHHQpcerqbvFyMuCLtW+1g8x9thd230dWUXLTy1tslIAqP0rIsVOAFWMxuXYj+Xivv",
+	"PD2NLQLoA+FswJ1YG3iY4wqmHIziwTttcAqG7AvZl5Bn1yzv4aYMLVmeCbNQznJI0HoJHB7akUuN6ubx",
+	"u4P3ntCsfuKNydWAcSidkxWRnd/UI2ofzWCOy1zOzl4pDF3hR7IqV7Ozt/ovQs1fr/xshEpYANfTqW+K",
+	"AqfQOaUf1S5WRDdDWdbzYZaN/SabzwV0Q8gMiYMoBNCrU/N/AZROo1Bi9I5hnhG66KbwcNxhCPy3Fnr5",
+	"gLlnfF3C4m8jmZ2hpi4YeHo7wO4F1OX9yHLskM71dCllN/Z9M50QhPVoZH7QgUDAeBtrv0Apy8sVPUcY",
+	"5YAVWqLlplDSuyw5FRo5GM+AI8xZSVtFZTVHG558+7q23qN/UytuY/JCYtnNEPSItrlexXFS9qvJ8pA6",
+	"sp7sprbVmCKqRglEqLnM9MZbD2ALKl0oe0WFxHl+65ehV1XSOaFELCHrFNykhFUhFW5giTBXIhSRS+Co",
+	"4OwBMkSVFnqHqVJo7F88XZIHaMWeauI4R57jXEASsw6Vok/6NSMOc6xqrr+GF34EfAWwQgklzlomgD+Q",
+	"FBBOU1ZS2Wot25ITus73o12IX9UtPMoB98C2OWG/t4O6HkAUjArQJsYPnN3loBeVMiqVsHj2NMNFkZMU",
+	"q/WdFGbEv/xNqMU+Ddy/+66escny7CfP9d5SlgEyxHWnjkX9loFUUNAijf7hAeclaHuGfqVU6oFmVmY6",
+	"tZqLD1eamvT6s4yo2XD+gbMCuCRqtxaJi+Cnp1nKAUvILuRQDTmZwWNBOIgxr5AsMK5WP+dYyI9i3Ozm",
+	"2CMfKzjMyWP0EYcHdj9mmueQWn9Vy7cT+2mSAHKf/Pvs7m+QSjWlO44rWpRy5JlYAF/R7/FGRO7MOwFU",
+	"ohVgKhBlCMyt6EXGb7/7rlumroDYvLjqnKcbKPobXVv/kYixOycSVvV/dBqjHco/+1VgzvFm+/z017rW",
+	"+pMCTjZytc6wPWqd7oX6md4s2ZoiRlPN57oBbz5RWd/jG0tTKORVBlQSuRm5sdLQKxaVUUIslf5N5PHs",
+	"jJZ5nkQNGWs0J3QBvOBEa91NTWkMeqk1RDe2cEx6BJNz5roYc7CWnWtYKeHB8Ij65q6kNw9pQyk3Q7Xt",
+	"8dzYT4lERXmXKxFCKG6ecVYUkKGSSpKrp0A5y3OBMIW1OuJhzC60OkXXzkGfMM4vxzPl6uUrIcqRd4De",
+	"zm7v/HkT3Uvd9BQbMSdUKQgibkcTkM+P0iWk90YwVEfChIQMqWvGGmEQRoLQRQ7G/KeOCot7yNCcGevM",
+	"EL7zg1nHNttJZkvAXN4Blnu4HbtuOgE0hTFzOOzMHC41hRKRlwvEtBgtl5giIgVSPKmkSvlaL0m6DLE8",
+	"O7dQpg9AJeMb40IwaH8cWwGHHPDIy55DwbiE7GZD075TuQ7H7nLpG8tBFOKiFAXQDLKPip7j+GcQSl/N",
+	"c8zRyngnMEXq//WzjIE4V0BcgNQ3d0WBllE4b8aw5fpV/bLcbK/pF0sEGckU7qsT1WekqAH5V6NHpfSr",
+	"XCllFSwC4cH8MthPnMwegAtipOcBclbgW2lao62r2kpiAQ+q5ggW33p7TC+Y6Dsqwh4kkziPQTUqsLjx",
+	"rRu5tScBVEl6v85SBQ/rWr3/V3FEWQZHK0aJ+WnJRCisVud94T3h+7xY+xl6C+Oz5rm2Rz/H+WIMlypD",
+	"n3svCssqEGAHaT2EQVRQn1stdr1kudL3qGA5HMdvyAbEhnzPe/uGw7EBKjsuCpoyI/LyYTxm2ACF2Blq",
+	"53/L+epn2nAQoHUpQKGvZqJK298ICasoIuvXf267N/EY4agLs41+3g6RyCtbkN2dOmDFJFxkGW957GMG",
+	"uh63Aqnm0o/ehUClkj4GkiBWR1YdaxKErrgPtSLeB7yAaRl1hd4Rbk3hUcbveuOERWxupX+BWJ4BP0fY",
+	"kCijmkL1VavUp36lrl1FfbfEeQ50NCTS8L2XG3Ea662+Hn4run4TcDC5WWqcFN1h4ekw7CSzx6MFO7Km",
+	"x1ugmEq7P7/TXe6QSe0xZlmTCz0VHHa0xbwzyu7Yi2bRzkH1s1ZO12MVIJ3vOklLxGXklNF5TlLZ6wex",
+	"Bpp3brx+t7ThsDjP389nZ7/2AN6Mf/7UNMq8n1dcqNLTpOVYQjIOmZEiPOPyagjXRmlG4VhfeEavi5hG",
+	"7GcJWHfMWr1JmUTahm70C0+/hMrv3sxiBkk7wRh6t69cA7aW+ab6s6l2b7wLK63/UCbPDLtOEBQsXX7G",
+	"S8CZ9oeojX8OIoH2ZPfou+mDEa0YNydcSKXbxixUF+HpKeXdn3bjoIcrl/u0ZNwTmg1nJEpOsD7B7TtZ",
+	"HWcFhZe6DDCX+eZGwycC1DgcCUXqvbOKVhAHocTyPGdrE4YuXVxX9QEORY5TEIjIBOVESKHjhBBGK/Io",
+	"Sw7OBaYRVq7ZMbKnul6SXNEUVSQZYKV3QyYzpfAqWLSYi9gDySAuLoo206K1AddB8vHq+zBiQ8fboPvy",
+	"Do6MUB6lmZ3V/4AHb9sCmjRjt+Jv8VJ/zWBejV9X3KzjEjrAbWkuu0mNBO+qm2SE9+nBZWPE/Ub60Nue",
+	"s6ztUcGylifWAd3ydM34fc5w/OWmCKSnry0z/IBdRDBj4nYbhZ63zu3mvxvFOEdb4P+2jtwDP1/c3uhs",
+	"GPQfv9yeq3/lIARaE7lkpTR0ew8bJEC7L7BEFB6Aoxzm5qmWmHptgo1Jy9UdcB/CCnxFdHgRcq8cz5K+",
+	"k1O7CeYIANKnXlzqG/kafithNMni0Ig22JyZ4gLfkdy61bodrTUlLJDu37563SPde+fPz9u6QSy0YctZ",
+	"VD+ky1UhN9p0tGRC2uDn47qPLhLtGXUVR3x5YZDKxdH/MnEqn/6p+vfx56NPfwwe/fO//aHVTZH+FTYd",
+	"NvZvhEFxhclqB8HcH9UMr4/++6ent2+foxMIsqBYXbfbE/wZC/juDfonjtfo4/WP/+xvOk0x7j3EHsBc",
+	"8AVnagQ8yjP170eywkdGPjx6lSB/8gnyaJag4Ix0OIeCboIAp0ukzfHoboMworDOCYXG8bx6/a+9OBPc",
+	"tZ1BRd0XcUUX/jqt7OsB+ofnldRMAhWYu2jWBOLsUeEb4ugd4EztvbyrkXuT72n7AyneXUTCpi5/chj6",
+	"7gLdwZLY8CB9CdgIKhDW70m0zqcVM+PDS41yl8Qn/Hj9o4hpezYWk81RwWEOHGzEgpd52gyfXrrhIMpV",
+	"TNy+5SXYxapdCLwCpCjPqVwu40eRjXagEfU/qz+jO5zex2TjGGYHwmXUzbQtWjrLUC0JxO2khjkB+OKY",
+	"X2Ul7DOG4UuYywII9lvO6nvfk43su2/3ZCILlja55B+iwO7Gskul0lkr/BjmKWOWkso5vAIsSt4w23Ti",
+	"UY7vIG/xJBiHfCTaCRN903mJ09yFTPr51dNtT1mg8eqIyH5ENatzw2OA/IFAnl1yzsYaHisn0LYUw5QI",
+	"yLc3/h83739G9iliHPl8dx/i2r0d92HvgorvyISn7IIZA51jS0jvx8oYOhVu28r9+k1k5AqEwIv44J5J",
+	"hMSyFKH7kN0rLRBzqkYkszkmuYnzvicNM0Crr0Nt13+6Wl4H9MVBNZK6ZNMn0odxVGMDnlb48cq88uY0",
+	"4jEbpCx8CanV7zl2Zn+xeu1O/u0uwKkPX9jknGQGAc8edlW4FyJyVNv9rZXxNkNLq+fW5r0M2U9lmiUy",
+	"H+xaM8tyLyVVuohbUwCetiO68DAfIzex1QrTmLzJEC8pIhRhJJaQ51FhmM3nMUZ+YeP1Nd/2fmAfLbvC",
+	"G6TfbDGlGL9yT5ivGtUGiht3Wo7JFVgIzdXWmEjD6O5ylt7b3xrMLxY78ReOqYTsg7ffHDYWqKjN23MN",
+	"VmNjANpyqh3Ko2h8NAB0jCAuRo4vo5QfiZ6ur8dPFIWYScd6V9HKqEADKw1sh7QLGzjqoqe1YqdozQhB",
+	"AuG4sXEFcslqMUArTMkcWuLXZDRQ4wfGEUYf3t9c/c8OAre0Ub8Me7TYBrDtau06Ei8v+E93gHyXnJ1d",
+	"hYT9KpD2lT+3mOpIFliEBaM6M36l0yx0GsFujtK9pR6t8ONHAREbx6lNrCmpTmKvRchGMmi2L4wwv3rq",
+	"PKWB13Yk2zKZiTJNAbJ4ysMvpn6O1c60S9LbYdZELu0RDuRYAoZ4b/qif33mlTs7++UQe0MUccDpo75d",
+	"jBG7kWBPfOe1BYb314S4dNyRindF/52VXNRSVpWq1HDeFkgy9KdTlOGNMFGkJr+3IJRCph42g4bP0es3",
+	"JipiTQTUssxev/rutC/NrEZkrv5Ds7jBrrlqvZRX3/1PxIfOEuFyiKNA9ZQfSwFuuL4Y0mMVq1O4eK5o",
+	"Bh6LnKREonTJSAotVslOlJzcCFW7fSb1QYcz7ZRlRxoX5aht7S/brraMvo1uiee5KTRo6DUznCv7XBYz",
+	"z/Sjgk0VCjMOZvdQyLgOeG9jq7tMLpF7CY+6lFqxRxGX+lh7uJZaH0pZmRt74B0gNd7Hp3lnxhqL/rOz",
+	"KesaGl04+l7/ay9EF3/ZJPxvzdukuj3GSe1GwG4JUSB59jr2rnSlGMagEE5TEOJ7Rkdlubk6Dxf7ivTv",
+	"CwN9odi8HdRIRJHjTeuE+/E1tsjEPlhtLNiVfPhOKT3jQKFj+by5trPCjR51U65WmG86wtZGSpStMWTh",
+	"MfS5tSq62EWQbBx4M8ijx3Dahw4NeDT3H07evbXJBZKAu+zuFKs+cg0p49loWSMwFg4QM5y55DnZElK2",
+	"9eEix4QaiTvR2fRGADlHtMxze6/pGE/thtOC0rE2nOY5vsuhcYeERFvN/DOLxWepq5UyM3Xw9XMEOibI",
+	"TG1njgcEMAmj7COhLD7u4IPogG2fnxwvAjZQJ1hW6L+vnV4EpIlHjG6sq5jZKE+Cuun6tnXLcXrvfW9j",
+	"bzhXfzOezGSNc8yVecrLha/5FLCMpIrO8NkB6jemQwh9YnibdcffLoO3uhsSdR15BbxwPU7aiJ7uB8xH",
+	"12/Zv5+nob9o38MZyrDEd1ioU+BEgkiQ+WKC0pyl9wmiWKofJQe8ShChCxAyQRkR9wlK1YLnJMUSEiQ2",
+	"NG2xxBqH/Kh4+9a8OR0TLyQU5wjna7wxoanIeCV0EIC1mR7HLeVfzH/V4bYKINTjw1Ko9D8qV+cOsS9d",
+	"ntNoRojXl7ZUqn7tqTVa5gMWYs149m6Jd0hLLDnXpV7NN3YQeiish779ute131hN/evRzVcVw0YJFhm0",
+	"0XEU19NoiKqu6aAeiTYu2xGVApzbfLWBTn8fGBNjS+qO7KLFsiWev43qqroSPfYY4+APCbI0GR5ZHFt1",
+	"YZ/RMfwmQDrKxQhHXIuXumjbZnDZmNaqENYYGWeZVkb3jmYdM2Ve8Kl8YXnD7ts/ksjoUkSGpBgm2pCl",
+	"BaOWKjy0lgxgF/qNQFamciZnX7rRWr/iThYO81LgvN1axM3ZorXmbpqzzUuhiz6u41fIIL0xLFhuNcJg",
+	"34lDjji2UVjvFvvzklyBWtz8vgLi3z+Ympo6sp2rjdUC2309QltKKfv6Atn7w9OrmeKnWa8/1HmaEVZd",
+	"QcdU3cHGK+pqKympS6tcDZtAyXXtyZ9ETeZqz54FF74YC/XSQvko8c2HEPVO3ZQYXJRPMG0SbicKY1t0",
+	"aQSl3JUkl1c0riUudW5vhD39O1ujFaYbX+nUJGASiTDdaEEp2WodhAhN8zJrY1CjK3f5wJWXxBuExQoc",
+	"KKp912dpg/ihIrDb99zdxSSMNHxrpDr716se6Lg6nQOAMLlVS+P27vYsV9g7cCTtI8WxgvGNGXVhCOIl",
+	"OLHlFzWl5BrFhXVg3BI/gBVfJ6l3cQO7hK/Bqk1uHk3NnRroVpRdRCC0JaP7o7xcaWmz+GQo7lsIiUs6",
+	"3kQK7p0W5mprywvULC/XdmmYD8aXKeV4d9M8x/H8rgVnZdFS0ijlIOPXiamGFJKgCwlIGj1G9MQxKvO5",
+	"Cg0VXejkwXMlEWBk1nCGBEhdQkCp6gLiSt4D5sQYhWMieLAq5EY2HKjMtBkDpNaspmnRJxtHpXfoAOn2",
+	"5UHk4dhxlmONo7uYnwrM5XCC1Pa9CA2KYMGDPuSwNfItK2KOW5SzFPVHHwb2J7P3YPXB5NFjIQsK2dUB",
+	"qoZbS0s01MxWHSUCcaM5oVRpu0Gg2TZd1kIBG1+04VMYzUuuv20/OzxkbVDtta192NRFLeu7nUjXXo0y",
+	"JVTqjc05Wx13xwI3WIVEK6YUCLYCtCK0lCBsyueoMDzuqye3KCt3nK0FcJTiPNcZlpDPz1GpI8e+PT1F",
+	"dxsJAwIvSNaIyhMuCDkMzwugGa6uwpUujJ1cdvOk8QL5rea2Hqnj2Oj9qBHNhvFHny3qhVtDvqhTBOKp",
+	"IbLtLZdPEC/OYRML+uNMds1PqIBp3EIjrXgPmOTxm/IHNd57tIhw6Ya6Sm+Yi2g6NqrJ0Qakrt+ru0su",
+	"NU0jBe6WqjwZoxAXKrKRARZ6kuEyZktMEFtTiDIuhtja9trxHpp+Iq+Aa7fqZnDrjZ3iRzG+wptp0xsF",
+	"ZNXDdUTRx6rabQRIuzTEcKrDVvk13FSAzkyikJCYZiYGl0jjawWkm1+inC0SV25bI5jN5D8eWW9reIeW",
+	"UUnfNqSuoXD4Tsohzw/Ppg0VdmqP4cDd7BkbaI8DK5m8GuBuKvbla2oqaV1eJn86scyzhk5tGZH7njbL",
+	"6n69dxt08eHKmdxxbgs++JQxnZdR2Qo+2w9GdRi1oMmvXM0cuoIZW3TOFZaKXCjCtSSf3YOW1UI+qI/u",
+	"kVV9CfRrbMyouiUncnOjQG4lDcA8muNIK/Q5dl2W9KbMC/7zSymL/iAoXU4vcAIN+qSobDlbZKDlsyNC",
+	"ndB6jlLtkLbepZRZSRthaoxRjJOFQhLu/US+qVTK2D2BqquU9Xp8dvNXOFmQv8LG9HUidM62V2Yru+lm",
+	"pRo7TQCisJ0UGPU1wBOf6IFRgZWuQyVD6hVbr/JYO55SsEVy7NouCpwu4ej18akSm3luwSXOTk7W6/Ux",
+	"1o+PGV+c2HfFyY9X7y5/vrnU71Q+2NkHs0v0zqwncIaczR5eaZGhAIoLMjubfXt8evytqba01Ghzggty",
+	"8vBK/edIeo/gAmLqiw0+01wJC+f/AG4gUCXP6h+/MW1ThSklJpF9pm5fBRjtY7LaVRI0WDGKBVJXqvBu",
+	"RXQlEStlTh5AaChbHmkwJfDFAD9GF9Vz45+kCGcrQomQHEvGtaEkMfy18hQQRhM7H4IH4LZtXj37TZ2k",
+	"YhR6+FU2O5spZuoaA4lZoy3Z69PTjpZk41qR1doxRfqRfe+LvLpUl/j3/AKD5mbJTDjlRm9I7zi4cywM",
+	"lDZpqBsvhOLAjqw+JbPHozDz1z/RVTTMdVOH2zstYfiWSoazg5B/Ztlm7zAz4slz/QKRvITnrQN7tffJ",
+	"bbZM5Mh+sgGcsh5XqhDfxe1hKtbA3aX/8tPV6VM4uBF8G4JdDvc5ibCPkyfX0erq+2fDRHIwWmkdBa41",
+	"sQUo4MuoiNZiydWQk2oW05Dw+dPWYb7Z5mH7IhOz+DooX0AmISSV/tDKg3/xjan1uDOuax5ThO39pIPC",
+	"jA5YtdpW16jpL4Gu7Y+U2Z8SJMp0iXSTMCYA4Tt1k5nukppHaiaeIAo6JtTVxN/qghFhi3ojo49VvXWR",
+	"Stds/TkZ/Irvzzv0neugScJub3rk638vbP8/YPhWP/VBUzRa5g/dzg+crca9ccsGjw/6jA/ZQ9BoP0LS",
+	"e7xQfWuKCW/Ta0WeDasAhbUuNE24kAGXMHS/zSMqOtd9C0TKCtObXchtvnECjwXj7ezjPQVUdctAGOWE",
+	"QoK0NO+ktznJJXB0D1CIY3ShM2EZtybwOw74XnGQOQKaGRkwZZQaF3eCBPNt22yhQondNWNKlytZLgds",
+	"JDnO1oH0ts1HLvXU/+Akfw+cZByxPx7RbJvgI42CpyHsS0cTAWmrS1SXhlNEJSYjdKuIBjS+ffe+s2Mm",
+	"5J9BP5Kp1ZHU78bBUALFNN1EoGjHtsGxWx+xzU+m0UbCvjIH1kVcU5fpzukiy7wMOuqcdMpL7aCsUBnD",
+	"+ZMnlwba0Cy2wyeM7cEHKC8hz5zsaiVl9bO5nPAab47RL7pBAzGW2IBpGmnaamJEoDenf0KEfi51wo62",
+	"8PsO36vtG+x7vUaPWOOuMLfbL6HhmIVXioUzcoWQ2ddJJ3FO9heQUwHu9HdEW1qI3Im4tphg6rs7Fc4u",
+	"Xgf5xyLDe0XXr4CP/r7OWmeI7IuVuvV2cVIn7B3VEzVbZYsqS1O8FEP6RcSSuiD0A5ByI1F+arHGptW0",
+	"S4rBgWyf+pKJ8WKOSah/HybTfo0k3izGcGAyjxQgiODCbZDCBY9EaFuu0XttTrrGlH3KccMW5p4d1LJs",
+	"JtXOFgMTHf6qvXd3OL1HkiEyEre3+Rln6z5mVhNPutjYZV2O+Wrli2ZR+0P4fmrSr45r3ofwMUQDu6zF",
+	"Yn+NvGmr/8GBdbla44GJFTqK6rHx08siNrZg2xW9TcBhiZADSCK7mNGkryI3kbWczecC5AG40FZZw6nZ",
+	"UD3TuFVEsngy/AppMqHtmPNavU4Ts+AuT1v41vhMsZfgzrQBu1Zj5fUbtGQlFwl6/VbXlNy2DBiGd1Uv",
+	"WvM1crztKqsHZnmR4pNflzu9hqwvwc5tAaepmp08hejZ6WC/MBX7XiDth1N9CRuU3UEgVZ4jyuSS0AWC",
+	"XOjyRZKV6VLHn+9ZtOyB/ElQZazNetWoMDYJ+PfO4309tAO4RR3hWFjaQDKMdJNdkwrtI1SaxLWLdjz+",
+	"lKsiKG2HvFU47Cs/5q31TnjQP9nki4qApznAPm+YHTT2ZH4bLIgJxuUhZLwDeIenNZZXfZmn9xr6U3cY",
+	"538aaU6LIJxSWmx5mV5fVGv9nKB0jk+TRPWSI1X0pa3vJ4BmCM8l8DXmmVBXoO2EXbUyd+0WEaawPkYX",
+	"Wuwxniv7mc84Jw9gm5Jj5BtrN2cjAhUcBFDdKd0tn0hb5Y3IKnR3jQX6rSRg6rP/6RQJSBnNTCt1G1mr",
+	"9veXy1v0///v/ztxVX8k5LlwbSF1DPGCxeRlXQEKXMft8aKyPa0vEy2olq7NKAasOvjYlHvSuoOXbuyZ",
+	"C4k3Y/C2RZ7p8qtNBca9M4uDuNYcNHbnFG03U8goTnCaQiGPXL9TXeYpag270ANdC6T9HNMEAdb1VR7c",
+	"Gzc5fpgNmhJYaE7oAnjBXQsKjDjowj274M9gDaSOQLwqg9dG2q5S3tdM2m6NEx7dLeiCzPYudZeNNWYb",
+	"LpwyHbfBKqWSCJtTkh3gLJ+EiZp87na36qwv8eLjHCDDwrjIx9+jdOwLLg1f+yjz7T2h2fDFsAwOofBV",
+	"fTGmlrkZBWTRqEZqWvStCjXv75Y1cm77PWp61LuKFNP4g0wXfFMr8sBXYKMF//6P1+aZaoZTTwz99ZNC",
+	"2iAi1mkcRoYNA161THtEYhkwNX9P5GRPzMsnT7ad4/NJvb9/W5gDhfW7sJ37yNDxxQHM6rUao4cWnSrY",
+	"TIkznxqhTbDWl/HPF7c3qDpHzSnGoY0ZG0GXWvXVzlDfoI7odGD2kxwMyhfi3gqnVYVXyXSa9UDYmmqr",
+	"MeCGHafjsP3AhHStsyfit83O3IMoZ/+6/XDGqGBiE2vMyl2luHx+5HqMvpRVVuEaJ0+19jC9tqlqCp2w",
+	"o1tJNpL8bOrghWsAFVovMh/Fpn/NlD4dMXKZFWRIMpb4gsMdIdph8bt4nLYTHRJrMklQFSpYrYlxpO1c",
+	"kSVJX+jrZaHdL4lYqR3VlwzyrgV6IELd7iu1KIf5SyNArEmqM/J4Emh+LUFAp7+3ICAXjbzPOKCmBD/P",
+	"AeRJVai/VRG+WOwUqud7vE6g136lmXhfaQyRPsDDRFYvGtkpGsna5Mghbp8QSytlpOtyDZ0uenzN5RIU",
+	"3PceFn0xUibDbgqxG8dpsy/WaQ58yxg7nA4Tjkv8Pac02skxDaD2TBDTuzdGA7rX6hKnhhMOOWABA9wb",
+	"12bkzv6N/1JnpEFhwmEsPEL6MAJyrpQIYjyDmgheRjNDzlLxoK4T1NVb/kFh2q+tXeZ9Bo3JjoopnDiq",
+	"5q8p6M1q5fciuHzYA3BjjnH+fFfO0gVLVtEDb0+/tRcZm89zQsG3u7xj2QapK1NH6poxlH3mUOSbqtug",
+	"ndIXZrVq15ooHQO9deECEce/3t+7YHt/xwj3EzZlhxjVR2BgOgeZLhFGcw5iGSKiKVansdMUY0ZKMc73",
+	"zELqQfsnT3Jw9acXRT/Lr6H802Shv9o60qkQXesRU3ppXXOVqeV1bnfSr1fqkZG85iqTvMvoe23KI05i",
+	"zffdeA4cHG+a00xd2YEbyA09oGFVHfTYkyf1nx5uYTQIe3zjuIT5+hetoKCWYMQ4e1fqCm77AWe79jMF",
+	"tE5/N2hrI7tG4m0nYyllm9VyT6D+4lzp93S8OkXAFLs3Nsos8GVYH8skXMvW2T5y/ec6hG3qq3sbl1zB",
+	"2YLj1VmtYrCpVWvcItXvmmfol0wW0wakLp1GhJG0M4RXjC40AEoBvDXBrN4cbKLbL9aB7MD3oKk6PvU9",
+	"2KjaPgi59PEMRi5fKbuNr9/4YtaTUe+Nr0s6GTh/WTKFy6b8NyLU4r+N19voFnMZ27mKqv3tJKy7bhl4",
+	"fT+XNBO24LN9p17HFd2Vtqg1tXc4FvfiOCyPvGCIUbRm/J7QRYIEoSk4UrfdKeUSFNV7VdhXqPad9HLA",
+	"95AlmrhN3VVvWVghLNAaTFH8BonrYMWg7/UUxN1oFP6FHO4ec8wygiP6Rnh4vhRfRJdF/3I+B90ZAGGJ",
+	"GE3BFhEvMyIhO0YXej02hS0sDAxRHKtKlm+XvaTZe7kE7jr8HYDWbRfBCSn+hixoSFi6mJgCiiELRWe2",
+	"hYprX+XJbWzN8VaV+SAADVtbHaJahwWXqPz2AZTrPNYxMgFATYOzZkL9bmRz8mT/1eMU6yGhGCFU1904",
+	"8dov6EuofjFcJ1SD3p7WC0BedTSM1vi1OZeZTv4y3Eg3W1BLSZy5VS45gDe5KsHSVBWnzLaw3D4LLXr4",
+	"foQT8iM7xwHSUrW4YdtmuG5OzIoiYslMtGLK6JwsbPdrdYqgkbh2gHbJsRM0jzo0y+BstaTYafP7KHbJ",
+	"Y1XfvYXH4TEBpgPO8Cptts/R4BeWkGdKRfy9hzT4fkpT8/mgIH9DBRGGxOUSCHfF+u82CI5WmOSu7dgI",
+	"PWVX2+pHw9SmEECrFmP/JXVK38Frv6qkHnvyZLpLP3dplPboxvOUg1gKpz4EaylU+/GkZGNTTe+7WjLY",
+	"i8jHRT42+yqpi7re+K3WmEgpEA39IdAQzYOtNiSl7qVVFSjnbI0E3iiF1PRbUwoLD2e54zo6mSopxbau",
+	"0rX7tkUBY/XcE9pMwy9M37cDWz2nR1WKV5BUyAEmt97/ZdBYZ9wLcHmrEeV4Cg4TbyEWF2HClllfKdv5",
+	"wg233Em21T3bwy2+1VlIcRKrB1Rlz4whrsqkdRbtFd5U7T4CVWdVCqNM6K4i2s6BJGPH6FIpIeau04XU",
+	"hJVZ2NpW6hLnttYPE2BAYEc3gvRfv7bjP7P5Z/y5rTVbJZbs3GPqEMzqH03K+puUsfkBTO+t3Kyjo9nL",
+	"rBsmimR/GJr8PpumGVY3+XnWe0y3lN3Qg3Zy5x6EV/g9fBluEbTcnlAp0rP4sAnmZHPd5c4c+L5duu2o",
+	"cvJU/dETo/KR4j1hzwA6Dhb1JSj5VkchmhMyzXmH03D/wTTzK11r418/KdB4F6lNtAT+4IBs2uieaGDY",
+	"hWyLOdjlhxh3jS08pZ2O2hOHm/nJx1VD4So/U63E/lg5HvxPbvfhT0beDX4J6t8Fv/qaCMFvJkKzNqUz",
+	"kla/mb5Sz5+e/zMAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

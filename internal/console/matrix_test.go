@@ -33,7 +33,7 @@ import (
 // examples answers, for each pattern of the table of pages, an address that names rows of acme's prod, and the form
 // that goes there. A page that is added to the table is added here.
 func (w *world) examples() map[string]example {
-	attempt, cluster, agent, person := "/clusters/add/"+w.attempt, "/clusters/cl1", "/agents/ag1/revoke", "/users/"+w.someone
+	attempt, cluster, agent, person, role := "/clusters/add/"+w.attempt, "/clusters/cl1", "/agents/ag1/revoke", "/users/"+w.someone, "/roles/"+w.spare
 	client, environment := "/clients/"+w.acme.ID, "/clients/"+w.acme.ID+"/environments/"+w.prod.ID
 	return map[string]example{
 		"GET /static/{hash}/{path...}":        {path: "/static/0/base.css"},
@@ -91,6 +91,23 @@ func (w *world) examples() map[string]example {
 		"POST /install-tokens/{id}/revoke": {path: "/install-tokens/" + w.token + "/revoke"},
 		"GET /settings":                    {path: "/settings"},
 
+		"GET /roles":              {path: "/roles"},
+		"GET /roles/add":          {path: "/roles/add"},
+		"POST /roles/add":         {path: "/roles/add", form: url.Values{"name": {"made"}, "may": {"hosts:read"}}},
+		"GET /roles/{id}":         {path: role},
+		"POST /roles/{id}":        {path: role, form: url.Values{"name": {"renamed"}, "may": {"hosts:read"}}},
+		"GET /roles/{id}/delete":  {path: role + "/delete"},
+		"POST /roles/{id}/delete": {path: role + "/delete"},
+
+		"POST /profile/tokens":                 {path: "/profile/tokens", form: url.Values{"token-name": {"made"}, "ends": {"30"}}},
+		"GET /profile/tokens/{token}/revoke":   {path: "/profile/tokens/" + w.own + "/revoke"},
+		"POST /profile/tokens/{token}/revoke":  {path: "/profile/tokens/" + w.own + "/revoke"},
+		"POST /profile/sessions/end-others":    {path: "/profile/sessions/end-others"},
+		"POST /profile/sessions/{session}/end": {path: "/profile/sessions/ses_none/end"},
+
+		"GET /users/service-account":                 {path: "/users/service-account"},
+		"POST /users/service-account":                {path: "/users/service-account", form: url.Values{"name": {"made"}}},
+		"POST /users/{id}/tokens":                    {path: person + "/tokens", form: url.Values{"token-name": {"made"}, "ends": {"30"}}},
 		"GET /users":                                 {path: "/users"},
 		"GET /users/invite":                          {path: "/users/invite"},
 		"POST /users/invite":                         {path: "/users/invite", form: url.Values{"email": {"invited@example.com"}, "name": {"Invited"}}},
@@ -127,6 +144,8 @@ type world struct {
 	token      string // of the attempt
 	// someone holds assigned, and apiToken.
 	someone, assigned, apiToken string
+	own                         string // an API token of the caller
+	spare                       string // a role that nobody holds
 	reads, writes               tenancy.Role
 }
 
@@ -199,6 +218,9 @@ func (w *world) fill(ctx context.Context) {
 	must(t, err)
 	w.writes, err = people.CreateRole(ctx, w.admin, "writes", access.Permissions())
 	must(t, err)
+	spare, err := people.CreateRole(ctx, w.admin, "spare", []access.Permission{access.HostsRead})
+	must(t, err)
+	w.spare = spare.ID
 	recorded, err := w.console.onboarding.Record(ctx, w.admin, w.acme.ID, w.prod.ID, "okapi")
 	must(t, err)
 	w.attempt, w.token = recorded.Attempt.ID, recorded.Token.ID
@@ -373,6 +395,14 @@ func TestPageMatrix(t *testing.T) {
 
 // walk asks for every page first, and sends every form after.
 func (w *world) walk(caller, email string) {
+	w.own = "apt_none"
+	if email != "" {
+		p, err := w.console.access.SignIn(w.t.Context(), email, worldPassword, "192.0.2.1:1")
+		must(w.t, err)
+		token, _, err := w.console.access.MintAPIToken(w.t.Context(), p, "own", 0)
+		must(w.t, err)
+		w.own = token.ID
+	}
 	rules, examples := web.Matrix(), w.examples()
 	slices.SortStableFunc(rules, func(a, b web.Rule) int { return strings.Compare(a.Method, b.Method) })
 	for _, rule := range rules {

@@ -200,6 +200,24 @@ func (e SettingSource) Valid() bool {
 	}
 }
 
+// Defines values for UserKind.
+const (
+	Person         UserKind = "person"
+	ServiceAccount UserKind = "service_account"
+)
+
+// Valid indicates whether the value is a known member of the UserKind enum.
+func (e UserKind) Valid() bool {
+	switch e {
+	case Person:
+		return true
+	case ServiceAccount:
+		return true
+	default:
+		return false
+	}
+}
+
 // APIToken defines model for APIToken.
 type APIToken struct {
 	CreatedAt  time.Time  `json:"createdAt"`
@@ -794,7 +812,10 @@ type ReportedSync struct {
 
 // Role defines model for Role.
 type Role struct {
-	BuiltIn     bool     `json:"builtIn"`
+	BuiltIn bool `json:"builtIn"`
+
+	// Holders How many accounts hold it anywhere, deactivated ones included.
+	Holders     int      `json:"holders"`
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`
 	Permissions []string `json:"permissions"`
@@ -814,12 +835,24 @@ type RoleList struct {
 // Section defines model for Section.
 type Section string
 
+// ServiceAccountInput defines model for ServiceAccountInput.
+type ServiceAccountInput struct {
+	// Name No other service account may have it.
+	Name string `json:"name"`
+}
+
 // Session defines model for Session.
 type Session struct {
 	Email       string              `json:"email"`
 	Name        string              `json:"name"`
 	Permissions []GrantedPermission `json:"permissions"`
 	UserID      string              `json:"userID"`
+}
+
+// SessionsEnded defines model for SessionsEnded.
+type SessionsEnded struct {
+	// Ended How many sessions ended.
+	Ended int `json:"ended"`
 }
 
 // Setting defines model for Setting.
@@ -901,9 +934,14 @@ type User struct {
 	Active      bool         `json:"active"`
 	Assignments []Assignment `json:"assignments"`
 	CreatedAt   time.Time    `json:"createdAt"`
-	Email       string       `json:"email"`
-	ID          string       `json:"id"`
-	Name        string       `json:"name"`
+
+	// Email Of a service account: what stands for it in the audit log, which is no address.
+	Email string `json:"email"`
+	ID    string `json:"id"`
+
+	// Kind A service account has no password and acts by API tokens alone.
+	Kind UserKind `json:"kind"`
+	Name string   `json:"name"`
 }
 
 // UserInput defines model for UserInput.
@@ -912,6 +950,9 @@ type UserInput struct {
 	Name     string `json:"name"`
 	Password string `json:"password"`
 }
+
+// UserKind A service account has no password and acts by API tokens alone.
+type UserKind string
 
 // UserList defines model for UserList.
 type UserList struct {
@@ -982,6 +1023,9 @@ type EnvironmentIDParam = string
 // EnvironmentParam defines model for environmentParam.
 type EnvironmentParam = string
 
+// HeldRoleParam defines model for heldRoleParam.
+type HeldRoleParam = string
+
 // KindParam defines model for kindParam.
 type KindParam = string
 
@@ -1029,6 +1073,9 @@ type UnfinishedParam = bool
 
 // UserIDParam defines model for userIDParam.
 type UserIDParam = string
+
+// UserKindParam A service account has no password and acts by API tokens alone.
+type UserKindParam = UserKind
 
 // UserTextParam defines model for userTextParam.
 type UserTextParam = string
@@ -1173,8 +1220,14 @@ type ListUsersParams struct {
 
 	// Active Only active users, or only deactivated ones.
 	Active *ActiveParam `form:"active,omitempty" json:"active,omitempty"`
-	Limit  *LimitParam  `form:"limit,omitempty" json:"limit,omitempty"`
-	Offset *OffsetParam `form:"offset,omitempty" json:"offset,omitempty"`
+
+	// Kind Only people, or only service accounts.
+	Kind *UserKindParam `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// RoleID Only who holds this role, wherever.
+	RoleID *HeldRoleParam `form:"roleID,omitempty" json:"roleID,omitempty"`
+	Limit  *LimitParam    `form:"limit,omitempty" json:"limit,omitempty"`
+	Offset *OffsetParam   `form:"offset,omitempty" json:"offset,omitempty"`
 }
 
 // CreateAPITokenJSONRequestBody defines body for CreateAPIToken for application/json ContentType.
@@ -1216,6 +1269,9 @@ type CreateRoleJSONRequestBody = RoleInput
 // UpdateRoleJSONRequestBody defines body for UpdateRole for application/json ContentType.
 type UpdateRoleJSONRequestBody = RoleInput
 
+// CreateServiceAccountJSONRequestBody defines body for CreateServiceAccount for application/json ContentType.
+type CreateServiceAccountJSONRequestBody = ServiceAccountInput
+
 // ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
 type ChangePasswordJSONRequestBody = PasswordChange
 
@@ -1224,6 +1280,9 @@ type CreateUserJSONRequestBody = UserInput
 
 // UpdateUserJSONRequestBody defines body for UpdateUser for application/json ContentType.
 type UpdateUserJSONRequestBody = UserPatch
+
+// CreateUserAPITokenJSONRequestBody defines body for CreateUserAPIToken for application/json ContentType.
+type CreateUserAPITokenJSONRequestBody = APITokenInput
 
 // AssignRoleJSONRequestBody defines body for AssignRole for application/json ContentType.
 type AssignRoleJSONRequestBody = AssignmentInput
@@ -1635,6 +1694,11 @@ type ClientInterface interface {
 	// Corresponds with DELETE /api/v1/roles/{roleID} (the `DeleteRole` operationId).
 	DeleteRole(ctx context.Context, roleID RoleIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetRole Read a role
+	//
+	// Corresponds with GET /api/v1/roles/{roleID} (the `GetRole` operationId).
+	GetRole(ctx context.Context, roleID RoleIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// UpdateRoleWithBody Replace the name and permissions of a role
 	//
 	// Takes any type of body and a specified content type.
@@ -1648,6 +1712,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with PUT /api/v1/roles/{roleID} (the `UpdateRole` operationId).
 	UpdateRole(ctx context.Context, roleID RoleIDParam, body UpdateRoleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateServiceAccountWithBody Add a service account
+	//
+	// An account for a program: without a password, and without a role or a token yet. It is listed among the users.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/service-accounts (the `CreateServiceAccount` operationId).
+	CreateServiceAccountWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateServiceAccount Add a service account
+	//
+	// An account for a program: without a password, and without a role or a token yet. It is listed among the users.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/service-accounts (the `CreateServiceAccount` operationId).
+	CreateServiceAccount(ctx context.Context, body CreateServiceAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetSession Who is signed in, and what they may do
 	//
@@ -1672,6 +1754,13 @@ type ClientInterface interface {
 	// Corresponds with PUT /api/v1/session/password (the `ChangePassword` operationId).
 	ChangePassword(ctx context.Context, body ChangePasswordJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// EndOtherSessions Sign the caller out everywhere but in the browser that asks
+	//
+	// Effective at once, and audited. A call with an API token ends every session of its owner.
+	//
+	// Corresponds with DELETE /api/v1/sessions (the `EndOtherSessions` operationId).
+	EndOtherSessions(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListSessions List the browsers in which the caller is signed in, the one seen last first
 	//
 	// Corresponds with GET /api/v1/sessions (the `ListSessions` operationId).
@@ -1691,19 +1780,19 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/settings (the `GetSettings` operationId).
 	GetSettings(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListUsers List users with their roles, by e-mail address
+	// ListUsers List people and service accounts with their roles, by e-mail address
 	//
 	// Corresponds with GET /api/v1/users (the `ListUsers` operationId).
 	ListUsers(ctx context.Context, params *ListUsersParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CreateUserWithBody Add a user
+	// CreateUserWithBody Add a person
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/users (the `CreateUser` operationId).
 	CreateUserWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CreateUser Add a user
+	// CreateUser Add a person
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1737,6 +1826,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/v1/users/{userID}/api-tokens (the `ListUserAPITokens` operationId).
 	ListUserAPITokens(ctx context.Context, userID UserIDParam, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateUserAPITokenWithBody Mint an API token of a service account
+	//
+	// Whoever holds the token may do what the account may, so that the caller must hold all of it too. Each person mints their own tokens; for those of a person the answer is 422 tokens_of_a_person.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/users/{userID}/api-tokens (the `CreateUserAPIToken` operationId).
+	CreateUserAPITokenWithBody(ctx context.Context, userID UserIDParam, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateUserAPIToken Mint an API token of a service account
+	//
+	// Whoever holds the token may do what the account may, so that the caller must hold all of it too. Each person mints their own tokens; for those of a person the answer is 422 tokens_of_a_person.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/users/{userID}/api-tokens (the `CreateUserAPIToken` operationId).
+	CreateUserAPIToken(ctx context.Context, userID UserIDParam, body CreateUserAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RevokeUserAPIToken Revoke an API token of a user
 	//
@@ -2628,6 +2735,21 @@ func (c *Client) DeleteRole(ctx context.Context, roleID RoleIDParam, reqEditors 
 	return c.Client.Do(req)
 }
 
+// GetRole Read a role
+//
+// Corresponds with GET /api/v1/roles/{roleID} (the `GetRole` operationId).
+func (c *Client) GetRole(ctx context.Context, roleID RoleIDParam, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetRoleRequest(c.Server, roleID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // UpdateRoleWithBody Replace the name and permissions of a role
 //
 // Takes any type of body and a specified content type.
@@ -2652,6 +2774,44 @@ func (c *Client) UpdateRoleWithBody(ctx context.Context, roleID RoleIDParam, con
 // Corresponds with PUT /api/v1/roles/{roleID} (the `UpdateRole` operationId).
 func (c *Client) UpdateRole(ctx context.Context, roleID RoleIDParam, body UpdateRoleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewUpdateRoleRequest(c.Server, roleID, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateServiceAccountWithBody Add a service account
+//
+// An account for a program: without a password, and without a role or a token yet. It is listed among the users.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/service-accounts (the `CreateServiceAccount` operationId).
+func (c *Client) CreateServiceAccountWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateServiceAccountRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateServiceAccount Add a service account
+//
+// An account for a program: without a password, and without a role or a token yet. It is listed among the users.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/service-accounts (the `CreateServiceAccount` operationId).
+func (c *Client) CreateServiceAccount(ctx context.Context, body CreateServiceAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateServiceAccountRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2715,6 +2875,23 @@ func (c *Client) ChangePassword(ctx context.Context, body ChangePasswordJSONRequ
 	return c.Client.Do(req)
 }
 
+// EndOtherSessions Sign the caller out everywhere but in the browser that asks
+//
+// Effective at once, and audited. A call with an API token ends every session of its owner.
+//
+// Corresponds with DELETE /api/v1/sessions (the `EndOtherSessions` operationId).
+func (c *Client) EndOtherSessions(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEndOtherSessionsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListSessions List the browsers in which the caller is signed in, the one seen last first
 //
 // Corresponds with GET /api/v1/sessions (the `ListSessions` operationId).
@@ -2764,7 +2941,7 @@ func (c *Client) GetSettings(ctx context.Context, reqEditors ...RequestEditorFn)
 	return c.Client.Do(req)
 }
 
-// ListUsers List users with their roles, by e-mail address
+// ListUsers List people and service accounts with their roles, by e-mail address
 //
 // Corresponds with GET /api/v1/users (the `ListUsers` operationId).
 func (c *Client) ListUsers(ctx context.Context, params *ListUsersParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2779,7 +2956,7 @@ func (c *Client) ListUsers(ctx context.Context, params *ListUsersParams, reqEdit
 	return c.Client.Do(req)
 }
 
-// CreateUserWithBody Add a user
+// CreateUserWithBody Add a person
 //
 // Takes any type of body and a specified content type.
 //
@@ -2796,7 +2973,7 @@ func (c *Client) CreateUserWithBody(ctx context.Context, contentType string, bod
 	return c.Client.Do(req)
 }
 
-// CreateUser Add a user
+// CreateUser Add a person
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2871,6 +3048,44 @@ func (c *Client) UpdateUser(ctx context.Context, userID UserIDParam, body Update
 // Corresponds with GET /api/v1/users/{userID}/api-tokens (the `ListUserAPITokens` operationId).
 func (c *Client) ListUserAPITokens(ctx context.Context, userID UserIDParam, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListUserAPITokensRequest(c.Server, userID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateUserAPITokenWithBody Mint an API token of a service account
+//
+// Whoever holds the token may do what the account may, so that the caller must hold all of it too. Each person mints their own tokens; for those of a person the answer is 422 tokens_of_a_person.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/users/{userID}/api-tokens (the `CreateUserAPIToken` operationId).
+func (c *Client) CreateUserAPITokenWithBody(ctx context.Context, userID UserIDParam, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateUserAPITokenRequestWithBody(c.Server, userID, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateUserAPIToken Mint an API token of a service account
+//
+// Whoever holds the token may do what the account may, so that the caller must hold all of it too. Each person mints their own tokens; for those of a person the answer is 422 tokens_of_a_person.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/users/{userID}/api-tokens (the `CreateUserAPIToken` operationId).
+func (c *Client) CreateUserAPIToken(ctx context.Context, userID UserIDParam, body CreateUserAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateUserAPITokenRequest(c.Server, userID, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5070,6 +5285,40 @@ func NewDeleteRoleRequest(server string, roleID RoleIDParam) (*http.Request, err
 	return req, nil
 }
 
+// NewGetRoleRequest constructs an http.Request for the GetRole method
+func NewGetRoleRequest(server string, roleID RoleIDParam) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "roleID", roleID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/roles/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewUpdateRoleRequest calls the generic UpdateRole builder with application/json body
 func NewUpdateRoleRequest(server string, roleID RoleIDParam, body UpdateRoleJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -5108,6 +5357,46 @@ func NewUpdateRoleRequestWithBody(server string, roleID RoleIDParam, contentType
 	}
 
 	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewCreateServiceAccountRequest calls the generic CreateServiceAccount builder with application/json body
+func NewCreateServiceAccountRequest(server string, body CreateServiceAccountJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateServiceAccountRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewCreateServiceAccountRequestWithBody constructs an http.Request for the CreateServiceAccount method, with any body, and a specified content type
+func NewCreateServiceAccountRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/service-accounts")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
 	if err != nil {
 		return nil, err
 	}
@@ -5180,6 +5469,33 @@ func NewChangePasswordRequestWithBody(server string, contentType string, body io
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewEndOtherSessionsRequest constructs an http.Request for the EndOtherSessions method
+func NewEndOtherSessionsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/sessions")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -5315,6 +5631,30 @@ func NewListUsersRequest(server string, params *ListUsersParams) (*http.Request,
 		if params.Active != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "active", *params.Active, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Kind != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "kind", *params.Kind, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.RoleID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "roleID", *params.RoleID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -5513,6 +5853,53 @@ func NewListUserAPITokensRequest(server string, userID UserIDParam) (*http.Reque
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewCreateUserAPITokenRequest calls the generic CreateUserAPIToken builder with application/json body
+func NewCreateUserAPITokenRequest(server string, userID UserIDParam, body CreateUserAPITokenJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateUserAPITokenRequestWithBody(server, userID, "application/json", bodyReader)
+}
+
+// NewCreateUserAPITokenRequestWithBody constructs an http.Request for the CreateUserAPIToken method, with any body, and a specified content type
+func NewCreateUserAPITokenRequestWithBody(server string, userID UserIDParam, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "userID", userID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/users/%s/api-tokens", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -6081,6 +6468,13 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with DELETE /api/v1/roles/{roleID} (the `DeleteRole` operationId).
 	DeleteRoleWithResponse(ctx context.Context, roleID RoleIDParam, reqEditors ...RequestEditorFn) (*DeleteRoleAnswer, error)
 
+	// GetRoleWithResponse Read a role
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/roles/{roleID} (the `GetRole` operationId).
+	GetRoleWithResponse(ctx context.Context, roleID RoleIDParam, reqEditors ...RequestEditorFn) (*GetRoleAnswer, error)
+
 	// UpdateRoleWithBodyWithResponse Replace the name and permissions of a role
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -6094,6 +6488,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PUT /api/v1/roles/{roleID} (the `UpdateRole` operationId).
 	UpdateRoleWithResponse(ctx context.Context, roleID RoleIDParam, body UpdateRoleJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateRoleAnswer, error)
+
+	// CreateServiceAccountWithBodyWithResponse Add a service account
+	//
+	// An account for a program: without a password, and without a role or a token yet. It is listed among the users.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/service-accounts (the `CreateServiceAccount` operationId).
+	CreateServiceAccountWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateServiceAccountAnswer, error)
+
+	// CreateServiceAccountWithResponse Add a service account
+	//
+	// An account for a program: without a password, and without a role or a token yet. It is listed among the users.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/service-accounts (the `CreateServiceAccount` operationId).
+	CreateServiceAccountWithResponse(ctx context.Context, body CreateServiceAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateServiceAccountAnswer, error)
 
 	// GetSessionWithResponse Who is signed in, and what they may do
 	//
@@ -6120,6 +6532,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /api/v1/session/password (the `ChangePassword` operationId).
 	ChangePasswordWithResponse(ctx context.Context, body ChangePasswordJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangePasswordAnswer, error)
 
+	// EndOtherSessionsWithResponse Sign the caller out everywhere but in the browser that asks
+	//
+	// Effective at once, and audited. A call with an API token ends every session of its owner.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/v1/sessions (the `EndOtherSessions` operationId).
+	EndOtherSessionsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*EndOtherSessionsAnswer, error)
+
 	// ListSessionsWithResponse List the browsers in which the caller is signed in, the one seen last first
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -6145,21 +6566,21 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/settings (the `GetSettings` operationId).
 	GetSettingsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetSettingsAnswer, error)
 
-	// ListUsersWithResponse List users with their roles, by e-mail address
+	// ListUsersWithResponse List people and service accounts with their roles, by e-mail address
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /api/v1/users (the `ListUsers` operationId).
 	ListUsersWithResponse(ctx context.Context, params *ListUsersParams, reqEditors ...RequestEditorFn) (*ListUsersAnswer, error)
 
-	// CreateUserWithBodyWithResponse Add a user
+	// CreateUserWithBodyWithResponse Add a person
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/users (the `CreateUser` operationId).
 	CreateUserWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateUserAnswer, error)
 
-	// CreateUserWithResponse Add a user
+	// CreateUserWithResponse Add a person
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6197,6 +6618,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/v1/users/{userID}/api-tokens (the `ListUserAPITokens` operationId).
 	ListUserAPITokensWithResponse(ctx context.Context, userID UserIDParam, reqEditors ...RequestEditorFn) (*ListUserAPITokensAnswer, error)
+
+	// CreateUserAPITokenWithBodyWithResponse Mint an API token of a service account
+	//
+	// Whoever holds the token may do what the account may, so that the caller must hold all of it too. Each person mints their own tokens; for those of a person the answer is 422 tokens_of_a_person.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/users/{userID}/api-tokens (the `CreateUserAPIToken` operationId).
+	CreateUserAPITokenWithBodyWithResponse(ctx context.Context, userID UserIDParam, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateUserAPITokenAnswer, error)
+
+	// CreateUserAPITokenWithResponse Mint an API token of a service account
+	//
+	// Whoever holds the token may do what the account may, so that the caller must hold all of it too. Each person mints their own tokens; for those of a person the answer is 422 tokens_of_a_person.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/users/{userID}/api-tokens (the `CreateUserAPIToken` operationId).
+	CreateUserAPITokenWithResponse(ctx context.Context, userID UserIDParam, body CreateUserAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateUserAPITokenAnswer, error)
 
 	// RevokeUserAPITokenWithResponse Revoke an API token of a user
 	//
@@ -8134,6 +8573,54 @@ func (r DeleteRoleAnswer) ContentType() string {
 	return ""
 }
 
+type GetRoleAnswer struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Role
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetRoleAnswer) GetJSON200() *Role {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetRoleAnswer) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetRoleAnswer) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetRoleAnswer) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetRoleAnswer) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetRoleAnswer) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type UpdateRoleAnswer struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -8176,6 +8663,54 @@ func (r UpdateRoleAnswer) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r UpdateRoleAnswer) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type CreateServiceAccountAnswer struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *User
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r CreateServiceAccountAnswer) GetJSON201() *User {
+	return r.JSON201
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r CreateServiceAccountAnswer) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r CreateServiceAccountAnswer) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CreateServiceAccountAnswer) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreateServiceAccountAnswer) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CreateServiceAccountAnswer) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -8265,6 +8800,54 @@ func (r ChangePasswordAnswer) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ChangePasswordAnswer) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type EndOtherSessionsAnswer struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SessionsEnded
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r EndOtherSessionsAnswer) GetJSON200() *SessionsEnded {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r EndOtherSessionsAnswer) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r EndOtherSessionsAnswer) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r EndOtherSessionsAnswer) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r EndOtherSessionsAnswer) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r EndOtherSessionsAnswer) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -8642,6 +9225,54 @@ func (r ListUserAPITokensAnswer) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ListUserAPITokensAnswer) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type CreateUserAPITokenAnswer struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *APITokenMinted
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r CreateUserAPITokenAnswer) GetJSON201() *APITokenMinted {
+	return r.JSON201
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r CreateUserAPITokenAnswer) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r CreateUserAPITokenAnswer) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CreateUserAPITokenAnswer) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreateUserAPITokenAnswer) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CreateUserAPITokenAnswer) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -9487,6 +10118,19 @@ func (c *ClientWithResponses) DeleteRoleWithResponse(ctx context.Context, roleID
 	return ParseDeleteRoleAnswer(rsp)
 }
 
+// GetRoleWithResponse Read a role
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/roles/{roleID} (the `GetRole` operationId).
+func (c *ClientWithResponses) GetRoleWithResponse(ctx context.Context, roleID RoleIDParam, reqEditors ...RequestEditorFn) (*GetRoleAnswer, error) {
+	rsp, err := c.GetRole(ctx, roleID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetRoleAnswer(rsp)
+}
+
 // UpdateRoleWithBodyWithResponse Replace the name and permissions of a role
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -9511,6 +10155,36 @@ func (c *ClientWithResponses) UpdateRoleWithResponse(ctx context.Context, roleID
 		return nil, err
 	}
 	return ParseUpdateRoleAnswer(rsp)
+}
+
+// CreateServiceAccountWithBodyWithResponse Add a service account
+//
+// An account for a program: without a password, and without a role or a token yet. It is listed among the users.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/service-accounts (the `CreateServiceAccount` operationId).
+func (c *ClientWithResponses) CreateServiceAccountWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateServiceAccountAnswer, error) {
+	rsp, err := c.CreateServiceAccountWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateServiceAccountAnswer(rsp)
+}
+
+// CreateServiceAccountWithResponse Add a service account
+//
+// An account for a program: without a password, and without a role or a token yet. It is listed among the users.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/service-accounts (the `CreateServiceAccount` operationId).
+func (c *ClientWithResponses) CreateServiceAccountWithResponse(ctx context.Context, body CreateServiceAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateServiceAccountAnswer, error) {
+	rsp, err := c.CreateServiceAccount(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateServiceAccountAnswer(rsp)
 }
 
 // GetSessionWithResponse Who is signed in, and what they may do
@@ -9556,6 +10230,21 @@ func (c *ClientWithResponses) ChangePasswordWithResponse(ctx context.Context, bo
 	return ParseChangePasswordAnswer(rsp)
 }
 
+// EndOtherSessionsWithResponse Sign the caller out everywhere but in the browser that asks
+//
+// Effective at once, and audited. A call with an API token ends every session of its owner.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/v1/sessions (the `EndOtherSessions` operationId).
+func (c *ClientWithResponses) EndOtherSessionsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*EndOtherSessionsAnswer, error) {
+	rsp, err := c.EndOtherSessions(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEndOtherSessionsAnswer(rsp)
+}
+
 // ListSessionsWithResponse List the browsers in which the caller is signed in, the one seen last first
 //
 // Returns a wrapper object for the known response body format(s).
@@ -9599,7 +10288,7 @@ func (c *ClientWithResponses) GetSettingsWithResponse(ctx context.Context, reqEd
 	return ParseGetSettingsAnswer(rsp)
 }
 
-// ListUsersWithResponse List users with their roles, by e-mail address
+// ListUsersWithResponse List people and service accounts with their roles, by e-mail address
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9612,7 +10301,7 @@ func (c *ClientWithResponses) ListUsersWithResponse(ctx context.Context, params 
 	return ParseListUsersAnswer(rsp)
 }
 
-// CreateUserWithBodyWithResponse Add a user
+// CreateUserWithBodyWithResponse Add a person
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9625,7 +10314,7 @@ func (c *ClientWithResponses) CreateUserWithBodyWithResponse(ctx context.Context
 	return ParseCreateUserAnswer(rsp)
 }
 
-// CreateUserWithResponse Add a user
+// CreateUserWithResponse Add a person
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9692,6 +10381,36 @@ func (c *ClientWithResponses) ListUserAPITokensWithResponse(ctx context.Context,
 		return nil, err
 	}
 	return ParseListUserAPITokensAnswer(rsp)
+}
+
+// CreateUserAPITokenWithBodyWithResponse Mint an API token of a service account
+//
+// Whoever holds the token may do what the account may, so that the caller must hold all of it too. Each person mints their own tokens; for those of a person the answer is 422 tokens_of_a_person.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/users/{userID}/api-tokens (the `CreateUserAPIToken` operationId).
+func (c *ClientWithResponses) CreateUserAPITokenWithBodyWithResponse(ctx context.Context, userID UserIDParam, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateUserAPITokenAnswer, error) {
+	rsp, err := c.CreateUserAPITokenWithBody(ctx, userID, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateUserAPITokenAnswer(rsp)
+}
+
+// CreateUserAPITokenWithResponse Mint an API token of a service account
+//
+// Whoever holds the token may do what the account may, so that the caller must hold all of it too. Each person mints their own tokens; for those of a person the answer is 422 tokens_of_a_person.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/users/{userID}/api-tokens (the `CreateUserAPIToken` operationId).
+func (c *ClientWithResponses) CreateUserAPITokenWithResponse(ctx context.Context, userID UserIDParam, body CreateUserAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateUserAPITokenAnswer, error) {
+	rsp, err := c.CreateUserAPIToken(ctx, userID, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateUserAPITokenAnswer(rsp)
 }
 
 // RevokeUserAPITokenWithResponse Revoke an API token of a user
@@ -11065,6 +11784,39 @@ func ParseDeleteRoleAnswer(rsp *http.Response) (*DeleteRoleAnswer, error) {
 	return response, nil
 }
 
+// ParseGetRoleAnswer parses an HTTP response from a GetRoleWithResponse call
+func ParseGetRoleAnswer(rsp *http.Response) (*GetRoleAnswer, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetRoleAnswer{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Role
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseUpdateRoleAnswer parses an HTTP response from a UpdateRoleWithResponse call
 func ParseUpdateRoleAnswer(rsp *http.Response) (*UpdateRoleAnswer, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -11085,6 +11837,39 @@ func ParseUpdateRoleAnswer(rsp *http.Response) (*UpdateRoleAnswer, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCreateServiceAccountAnswer parses an HTTP response from a CreateServiceAccountWithResponse call
+func ParseCreateServiceAccountAnswer(rsp *http.Response) (*CreateServiceAccountAnswer, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreateServiceAccountAnswer{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest User
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
@@ -11147,6 +11932,39 @@ func ParseChangePasswordAnswer(rsp *http.Response) (*ChangePasswordAnswer, error
 	switch {
 	case rsp.StatusCode == 204:
 		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseEndOtherSessionsAnswer parses an HTTP response from a EndOtherSessionsWithResponse call
+func ParseEndOtherSessionsAnswer(rsp *http.Response) (*EndOtherSessionsAnswer, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &EndOtherSessionsAnswer{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SessionsEnded
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
@@ -11407,6 +12225,39 @@ func ParseListUserAPITokensAnswer(rsp *http.Response) (*ListUserAPITokensAnswer,
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCreateUserAPITokenAnswer parses an HTTP response from a CreateUserAPITokenWithResponse call
+func ParseCreateUserAPITokenAnswer(rsp *http.Response) (*CreateUserAPITokenAnswer, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreateUserAPITokenAnswer{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest APITokenMinted
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem

@@ -30,11 +30,6 @@ type recording struct {
 	events []string
 }
 
-func (r *recording) InsertAPIToken(ctx context.Context, t access.APIToken, hash []byte, e audit.Event) error {
-	r.events = append(r.events, string(e.Action)+" "+e.ResourceID)
-	return r.Store.InsertAPIToken(ctx, t, hash, e)
-}
-
 func (r *recording) InTx(ctx context.Context, f func(access.Tx) error) error {
 	return r.Store.InTx(ctx, func(tx access.Tx) error { return f(recordingTx{tx, r}) })
 }

@@ -23,7 +23,7 @@ func Meanings() []Meaning {
 		{RolesRead, people, "See roles and what they permit."},
 		{RolesWrite, people, "Make, change and delete roles, give them to people and take them away."},
 		{AuditRead, log, "Read the log of what was done."},
-		{SettingsRead, settings, "Read the metrics of Console itself."},
+		{SettingsRead, settings, "See the configuration, the health and the metrics of Console itself."},
 		{SettingsWrite, settings, "Change the settings of Console itself, of which there are none yet."},
 	}
 }

@@ -52,12 +52,14 @@ type AttemptLimit struct {
 	Most int
 }
 
-// Tx is what ending an API token or a session, and telling of sign-ins, needs of a transaction.
+// Tx is what making and ending API tokens, ending sessions and telling of sign-ins needs of a transaction.
 type Tx interface {
 	audit.Tx
 
 	// AuditedSince tells whether an event of the action on the resource was written after the time.
 	AuditedSince(ctx context.Context, a audit.Action, resourceType, resourceID string, since time.Time) (bool, error)
+	// InsertAPIToken keeps a token under the SHA-256 of its plain value; ErrNotFound where its user is not there.
+	InsertAPIToken(ctx context.Context, t APIToken, hash []byte) error
 	// APITokens lists the tokens of a user, newest first.
 	APITokens(ctx context.Context, userID string) ([]APIToken, error)
 	// RevokeAPIToken ends a token; a second time keeps the time of the first.
@@ -81,8 +83,6 @@ type Store interface {
 	// Grants lists the permissions of a user's roles with their scopes.
 	Grants(ctx context.Context, userID string) ([]Grant, error)
 
-	// InsertAPIToken keeps a token under the SHA-256 of its plain value, with the event of it.
-	InsertAPIToken(ctx context.Context, t APIToken, hash []byte, e audit.Event) error
 	// APITokenByHash answers ErrNotFound where there is none, and a revoked or expired one as it is.
 	APITokenByHash(ctx context.Context, hash []byte) (APIToken, error)
 	// APITokens lists the tokens of a user, newest first.

@@ -29,15 +29,27 @@ const (
 
 // MintAPIToken makes a token that acts as p; an expiresIn of zero means no end. The plain value is in
 // this answer alone.
-func (s *Service) MintAPIToken(ctx context.Context, p Principal, name string, expiresIn time.Duration) (APIToken, string, error) {
+func (s *Service) MintAPIToken(ctx context.Context, p Principal, name string, expiresIn time.Duration) (t APIToken, plain string, err error) {
 	if p.UserID == "" {
 		return APIToken{}, "", ErrUnauthenticated()
 	}
+	err = s.store.InTx(ctx, func(tx Tx) error {
+		t, plain, err = IssueAPIToken(ctx, tx, p, Account{UserID: p.UserID, Email: p.Email}, name, expiresIn, s.clock.Now())
+		return err
+	})
+	if err != nil {
+		return APIToken{}, "", err
+	}
+	s.logger.InfoContext(ctx, "api token minted", "user", p.UserID, "api_token", t.ID)
+	return t, plain, nil
+}
+
+// IssueAPIToken makes a token of the owner in p's name. Whether p may is the caller's affair.
+func IssueAPIToken(ctx context.Context, tx Tx, p Principal, owner Account, name string, expiresIn time.Duration, now time.Time) (APIToken, string, error) {
 	if err := CheckName("name", name, 100); err != nil {
 		return APIToken{}, "", err
 	}
-	now := s.clock.Now()
-	held, err := s.store.APITokens(ctx, p.UserID)
+	held, err := tx.APITokens(ctx, owner.UserID)
 	if err != nil {
 		return APIToken{}, "", fmt.Errorf("list API tokens: %w", err)
 	}
@@ -48,21 +60,20 @@ func (s *Service) MintAPIToken(ctx context.Context, p Principal, name string, ex
 		}
 	}
 	if live >= tokensPerUser {
-		return APIToken{}, "", problem.New(problem.Conflict, "too_many_api_tokens", fmt.Sprintf("You hold %d live API tokens.", live)).
+		return APIToken{}, "", problem.New(problem.Conflict, "too_many_api_tokens", fmt.Sprintf("There are %d live API tokens of this account.", live)).
 			WithCure("Revoke those that nothing uses.")
 	}
 	plain := TokenPrefix + strings.ToLower(rand.Text() + rand.Text())[:tokenLength-len(TokenPrefix)]
-	t := APIToken{ID: id.New("apt"), UserID: p.UserID, Name: name, Prefix: plain[:prefixLength], CreatedAt: now}
+	t := APIToken{ID: id.New("apt"), UserID: owner.UserID, Name: name, Prefix: plain[:prefixLength], CreatedAt: now}
 	if expiresIn > 0 {
 		t.ExpiresAt = now.Add(expiresIn)
 	}
 	hash := sha256.Sum256([]byte(plain))
-	e := p.Did(now, audit.APITokenMinted).On("api_token", t.ID, t.Name).With("prefix", t.Prefix)
-	if err := s.store.InsertAPIToken(ctx, t, hash[:], e); err != nil {
+	if err := tx.InsertAPIToken(ctx, t, hash[:]); err != nil {
 		return APIToken{}, "", fmt.Errorf("keep an API token: %w", err)
 	}
-	s.logger.InfoContext(ctx, "api token minted", "user", p.UserID, "api_token", t.ID)
-	return t, plain, nil
+	e := p.Did(now, audit.APITokenMinted).On("api_token", t.ID, t.Name).With("user", owner.Email).With("prefix", t.Prefix)
+	return t, plain, tx.AppendAudit(ctx, e)
 }
 
 // APITokens lists the tokens of p, newest first, revoked and expired ones included.

@@ -45,6 +45,7 @@ type console struct {
 	prod     tenancy.Environment
 	test     tenancy.Environment
 	zetaProd tenancy.Environment
+	program  string // the id of a service account, once there are fixtures
 	logs     *strings.Builder
 }
 

@@ -47,6 +47,11 @@ func TestEveryChangeLeavesARow(t *testing.T) {
 	}
 }
 
+func (c *console) otherSession() access.Session {
+	now := c.clock.Now()
+	return access.Session{ID: "ses_old", TokenHash: "old", UserID: c.admin.UserID, Data: []byte("{}"), CreatedAt: now, SeenAt: now, ExpiresAt: now.Add(48 * time.Hour)}
+}
+
 func leavesARow(t *testing.T, rule httpapi.Rule) {
 	c := newConsole(t)
 	params, bodies := c.fixtures()
@@ -70,14 +75,15 @@ func leavesARow(t *testing.T, rule httpapi.Rule) {
 		empty, err := c.tenancy.CreateClient(t.Context(), c.admin, "empty")
 		must(t, err)
 		params["clientID"] = empty.ID
+	case "endSession": // another one of the caller's own
+		must(t, c.store.Access().InsertSession(t.Context(), c.otherSession()))
+		params["sessionID"] = "ses_old"
+	case "createUserAPIToken":
+		params["userID"] = c.program
+	case "endOtherSessions":
+		must(t, c.store.Access().InsertSession(t.Context(), c.otherSession()))
 	case "deleteEnvironment":
 		params["environmentID"] = c.test.ID
-	}
-	if rule.OperationID == "endSession" { // another one of the caller's own
-		must(t, c.store.Access().InsertSession(t.Context(), access.Session{
-			ID: "ses_old", TokenHash: "old", UserID: c.admin.UserID, Data: []byte("{}"), CreatedAt: c.clock.Now(), SeenAt: c.clock.Now(), ExpiresAt: c.clock.Now().Add(48 * time.Hour),
-		}))
-		params["sessionID"] = "ses_old"
 	}
 	c.clock.Advance(time.Hour) // also past the presence of the agent
 

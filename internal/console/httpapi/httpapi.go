@@ -45,6 +45,8 @@ type Access interface {
 	Sessions(ctx context.Context, p access.Principal) ([]access.Session, error)
 	// EndSession signs the caller out in one browser.
 	EndSession(ctx context.Context, p access.Principal, sessionID string) error
+	// EndOtherSessions signs the caller out everywhere but in one, and counts what ended.
+	EndOtherSessions(ctx context.Context, p access.Principal, keep string) (int, error)
 }
 
 // Sessions tells who is signed in; its middleware must stand outside of this handler.
@@ -85,20 +87,26 @@ type Tenancy interface {
 	Assignments(ctx context.Context, p access.Principal, userID string) ([]tenancy.Assignment, error)
 	// CreateUser adds a user without any role.
 	CreateUser(ctx context.Context, p access.Principal, email, name, password string) (tenancy.User, error)
+	// CreateServiceAccount adds an account for a program.
+	CreateServiceAccount(ctx context.Context, p access.Principal, name string) (tenancy.User, error)
 	// UpdateUser changes what the patch names.
 	UpdateUser(ctx context.Context, p access.Principal, userID string, patch tenancy.UserPatch) (tenancy.User, error)
 	// APITokens lists the API tokens of another person.
 	APITokens(ctx context.Context, p access.Principal, userID string) ([]access.APIToken, error)
+	// MintAPIToken answers the plain token of a service account once.
+	MintAPIToken(ctx context.Context, p access.Principal, userID, name string, expiresIn time.Duration) (access.APIToken, string, error)
 	// RevokeAPIToken ends an API token of another person.
 	RevokeAPIToken(ctx context.Context, p access.Principal, userID, tokenID string) error
 	// ChangePassword sets the caller's own password and ends every session of theirs.
 	ChangePassword(ctx context.Context, p access.Principal, current, next string) error
 	// Roles lists every role.
 	Roles(ctx context.Context, p access.Principal) ([]tenancy.Role, error)
+	// Role reads a role.
+	Role(ctx context.Context, p access.Principal, roleID string) (tenancy.Role, error)
 	// CreateRole adds a role.
 	CreateRole(ctx context.Context, p access.Principal, name string, permissions []access.Permission) (tenancy.Role, error)
-	// UpdateRole replaces name and permissions.
-	UpdateRole(ctx context.Context, p access.Principal, roleID, name string, permissions []access.Permission) (tenancy.Role, error)
+	// UpdateRole replaces name and permissions, of any version where it is "".
+	UpdateRole(ctx context.Context, p access.Principal, roleID, version, name string, permissions []access.Permission) (tenancy.Role, error)
 	// DeleteRole deletes a role that nobody holds.
 	DeleteRole(ctx context.Context, p access.Principal, roleID string) error
 	// Assign gives a role to a user on a scope.

@@ -40,29 +40,34 @@ func (c *console) fixtures() (params, bodies map[string]string) {
 	must(c.t, err)
 	assigned, err := c.tenancy.Assign(ctx, c.admin, someone.ID, role.ID, access.Scope{ClientID: c.zeta.ID})
 	must(c.t, err)
+	program, err := c.tenancy.CreateServiceAccount(ctx, c.admin, "nightly")
+	must(c.t, err)
+	c.program = program.ID
 	params = map[string]string{
 		"clientID": c.acme.ID, "environmentID": c.prod.ID, "userID": someone.ID, "assignmentID": assigned.ID, "roleID": role.ID, "apiTokenID": "apt_none", "sessionID": "ses_none",
 		"tokenID": token.ID, "onboardingID": "onb", "clusterID": "cl1", "agentID": "ag1", "section": "nodes",
 	}
 	key := "U" + strings.Repeat("A", 55)
 	bodies = map[string]string{
-		"enrollAgent":        `{"agentType":"collector","name":"a","version":"1","capability":1,"publicKey":"` + key + `","challenge":"c","signature":"s","clusterSlug":"one"}`,
-		"postFindings":       `{"agentType":"collector","name":"a","version":"1","findings":[]}`,
-		"renewCredential":    `{"publicKey":"` + key + `","challenge":"c","signature":"s","version":"1"}`,
-		"createAPIToken":     `{"name":"x"}`,
-		"changePassword":     `{"currentPassword":"not the right one","newPassword":"another long one"}`,
-		"createClient":       `{"name":"new client"}`,
-		"updateClient":       `{"name":"acme"}`,
-		"createEnvironment":  `{"name":"more"}`,
-		"updateEnvironment":  `{"name":"prod"}`,
-		"createUser":         `{"email":"new@example.com","name":"New","password":"` + password + `"}`,
-		"updateUser":         `{"name":"Renamed"}`,
-		"assignRole":         `{"roleID":"` + role.ID + `"}`,
-		"createRole":         `{"name":"made","permissions":["hosts:read"]}`,
-		"updateRole":         `{"name":"spare","permissions":["hosts:read","clients:read"]}`,
-		"createInstallToken": `{"environmentID":"` + c.prod.ID + `"}`,
-		"recordOnboarding":   `{"environmentID":"` + c.prod.ID + `","displayName":"One"}`,
-		"acceptIdentity":     `{"uid":"other"}`,
+		"enrollAgent":          `{"agentType":"collector","name":"a","version":"1","capability":1,"publicKey":"` + key + `","challenge":"c","signature":"s","clusterSlug":"one"}`,
+		"postFindings":         `{"agentType":"collector","name":"a","version":"1","findings":[]}`,
+		"renewCredential":      `{"publicKey":"` + key + `","challenge":"c","signature":"s","version":"1"}`,
+		"createAPIToken":       `{"name":"x"}`,
+		"changePassword":       `{"currentPassword":"not the right one","newPassword":"another long one"}`,
+		"createClient":         `{"name":"new client"}`,
+		"updateClient":         `{"name":"acme"}`,
+		"createEnvironment":    `{"name":"more"}`,
+		"updateEnvironment":    `{"name":"prod"}`,
+		"createUser":           `{"email":"new@example.com","name":"New","password":"` + password + `"}`,
+		"updateUser":           `{"name":"Renamed"}`,
+		"createServiceAccount": `{"name":"hourly"}`,
+		"createUserAPIToken":   `{"name":"x"}`,
+		"assignRole":           `{"roleID":"` + role.ID + `"}`,
+		"createRole":           `{"name":"made","permissions":["hosts:read"]}`,
+		"updateRole":           `{"name":"spare","permissions":["hosts:read","clients:read"]}`,
+		"createInstallToken":   `{"environmentID":"` + c.prod.ID + `"}`,
+		"recordOnboarding":     `{"environmentID":"` + c.prod.ID + `","displayName":"One"}`,
+		"acceptIdentity":       `{"uid":"other"}`,
 	}
 	return params, bodies
 }

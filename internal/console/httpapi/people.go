@@ -45,10 +45,12 @@ func (s *server) ListAPITokens(ctx context.Context, _ api.ListAPITokensRequestOb
 	return api.ListAPITokens200JSONResponse{Items: each(tokens, apiToken)}, nil
 }
 
+// days is the lifetime that a body asks for; zero where it asks for none.
+func days(asked *int) time.Duration { return time.Duration(given(asked)) * 24 * time.Hour }
+
 // CreateAPIToken implements the operation createAPIToken.
 func (s *server) CreateAPIToken(ctx context.Context, r api.CreateAPITokenRequestObject) (api.CreateAPITokenResponseObject, error) {
-	expiresIn := time.Duration(given(r.Body.ExpiresInDays)) * 24 * time.Hour
-	t, plain, err := s.Access.MintAPIToken(ctx, who(ctx), r.Body.Name, expiresIn)
+	t, plain, err := s.Access.MintAPIToken(ctx, who(ctx), r.Body.Name, days(r.Body.ExpiresInDays))
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +75,15 @@ func (s *server) ListSessions(ctx context.Context, _ api.ListSessionsRequestObje
 			RemoteAddr: one.RemoteAddr, UserAgent: one.UserAgent, Current: one.ID == current,
 		}
 	})}, nil
+}
+
+// EndOtherSessions implements the operation endOtherSessions.
+func (s *server) EndOtherSessions(ctx context.Context, _ api.EndOtherSessionsRequestObject) (api.EndOtherSessionsResponseObject, error) {
+	ended, err := s.Access.EndOtherSessions(ctx, who(ctx), s.Sessions.ID(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return api.EndOtherSessions200JSONResponse{Ended: ended}, nil
 }
 
 // EndSession implements the operation endSession.
@@ -156,7 +167,7 @@ func (s *server) DeleteEnvironment(ctx context.Context, r api.DeleteEnvironmentR
 // ListUsers implements the operation listUsers.
 func (s *server) ListUsers(ctx context.Context, r api.ListUsersRequestObject) (api.ListUsersResponseObject, error) {
 	users, total, err := s.Tenancy.Users(ctx, who(ctx), tenancy.UserQuery{
-		Text: given(r.Params.Q), Active: r.Params.Active, Limit: limit(r.Params.Limit), Offset: given(r.Params.Offset),
+		Text: given(r.Params.Q), Kind: tenancy.UserKind(given(r.Params.Kind)), RoleID: given(r.Params.RoleID), Active: r.Params.Active, Limit: limit(r.Params.Limit), Offset: given(r.Params.Offset),
 	})
 	if err != nil {
 		return nil, err
@@ -206,6 +217,24 @@ func (s *server) ListUserAPITokens(ctx context.Context, r api.ListUserAPITokensR
 	return api.ListUserAPITokens200JSONResponse{Items: each(tokens, apiToken)}, nil
 }
 
+// CreateServiceAccount implements the operation createServiceAccount.
+func (s *server) CreateServiceAccount(ctx context.Context, r api.CreateServiceAccountRequestObject) (api.CreateServiceAccountResponseObject, error) {
+	u, err := s.Tenancy.CreateServiceAccount(ctx, who(ctx), r.Body.Name)
+	if err != nil {
+		return nil, err
+	}
+	return api.CreateServiceAccount201JSONResponse(user(u, nil)), nil
+}
+
+// CreateUserAPIToken implements the operation createUserAPIToken.
+func (s *server) CreateUserAPIToken(ctx context.Context, r api.CreateUserAPITokenRequestObject) (api.CreateUserAPITokenResponseObject, error) {
+	t, plain, err := s.Tenancy.MintAPIToken(ctx, who(ctx), r.UserID, r.Body.Name, days(r.Body.ExpiresInDays))
+	if err != nil {
+		return nil, err
+	}
+	return api.CreateUserAPIToken201JSONResponse{Token: plain, APIToken: apiToken(t)}, nil
+}
+
 // RevokeUserAPIToken implements the operation revokeUserAPIToken.
 func (s *server) RevokeUserAPIToken(ctx context.Context, r api.RevokeUserAPITokenRequestObject) (api.RevokeUserAPITokenResponseObject, error) {
 	return api.RevokeUserAPIToken204Response{}, s.Tenancy.RevokeAPIToken(ctx, who(ctx), r.UserID, r.APITokenID)
@@ -248,9 +277,18 @@ func (s *server) CreateRole(ctx context.Context, r api.CreateRoleRequestObject) 
 	return api.CreateRole201JSONResponse(role(made)), nil
 }
 
+// GetRole implements the operation getRole.
+func (s *server) GetRole(ctx context.Context, r api.GetRoleRequestObject) (api.GetRoleResponseObject, error) {
+	found, err := s.Tenancy.Role(ctx, who(ctx), r.RoleID)
+	if err != nil {
+		return nil, err
+	}
+	return api.GetRole200JSONResponse(role(found)), nil
+}
+
 // UpdateRole implements the operation updateRole.
 func (s *server) UpdateRole(ctx context.Context, r api.UpdateRoleRequestObject) (api.UpdateRoleResponseObject, error) {
-	changed, err := s.Tenancy.UpdateRole(ctx, who(ctx), r.RoleID, r.Body.Name, permissions(r.Body.Permissions))
+	changed, err := s.Tenancy.UpdateRole(ctx, who(ctx), r.RoleID, "", r.Body.Name, permissions(r.Body.Permissions))
 	if err != nil {
 		return nil, err
 	}

@@ -57,9 +57,12 @@ DELETE /api/v1/install-tokens/{tokenID}                       hosts:write on row
 GET    /api/v1/roles                                          roles:read on console
 POST   /api/v1/roles                                          roles:write on console
 DELETE /api/v1/roles/{roleID}                                 roles:write on console
+GET    /api/v1/roles/{roleID}                                 roles:read on console
 PUT    /api/v1/roles/{roleID}                                 roles:write on console
+POST   /api/v1/service-accounts                               users:write on console
 GET    /api/v1/session                                        session
 PUT    /api/v1/session/password                               session
+DELETE /api/v1/sessions                                       session
 GET    /api/v1/sessions                                       session
 DELETE /api/v1/sessions/{sessionID}                           session
 GET    /api/v1/settings                                       settings:read on console
@@ -68,6 +71,7 @@ POST   /api/v1/users                                          users:write on con
 GET    /api/v1/users/{userID}                                 users:read on console
 PATCH  /api/v1/users/{userID}                                 users:write on console
 GET    /api/v1/users/{userID}/api-tokens                      users:read on console
+POST   /api/v1/users/{userID}/api-tokens                      users:write on console
 DELETE /api/v1/users/{userID}/api-tokens/{apiTokenID}         users:write on console
 POST   /api/v1/users/{userID}/assignments                     roles:write on console
 DELETE /api/v1/users/{userID}/assignments/{assignmentID}      roles:write on console

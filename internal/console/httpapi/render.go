@@ -78,7 +78,7 @@ func environment(e tenancy.Environment) api.Environment {
 
 func user(u tenancy.User, assignments []tenancy.Assignment) api.User {
 	return api.User{
-		ID: u.ID, Email: u.Email, Name: u.Name, Active: u.Active, CreatedAt: u.CreatedAt.UTC(),
+		ID: u.ID, Kind: api.UserKind(u.Kind), Email: u.Email, Name: u.Name, Active: u.Active, CreatedAt: u.CreatedAt.UTC(),
 		Assignments: each(assignments, assignment),
 	}
 }
@@ -91,7 +91,7 @@ func assignment(a tenancy.Assignment) api.Assignment {
 
 func role(r tenancy.Role) api.Role {
 	return api.Role{
-		ID: r.ID, Name: r.Name, BuiltIn: r.BuiltIn,
+		ID: r.ID, Name: r.Name, BuiltIn: r.BuiltIn, Holders: r.Holders,
 		Permissions: each(r.Permissions, func(p access.Permission) string { return string(p) }),
 	}
 }

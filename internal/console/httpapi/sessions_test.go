@@ -59,6 +59,19 @@ func TestSessionsOfTheCaller(t *testing.T) {
 	if items := as[[]any](list["items"]); len(items) != 1 || as[map[string]any](items[0])["current"] != false {
 		t.Errorf("by a token: %v", list)
 	}
+
+	there = c.signedIn(u.ID)
+	if _, answer := ask(here, http.MethodDelete, "/api/v1/sessions"); answer["ended"] != 1.0 {
+		t.Errorf("all others: %v", answer)
+	}
+	for cookie, want := range map[*http.Cookie]int{here: http.StatusOK, there: http.StatusUnauthorized, foreign: http.StatusOK} {
+		if res, _ := ask(cookie, http.MethodGet, "/api/v1/session"); res.StatusCode != want {
+			t.Errorf("after all others ended: %d, want %d", res.StatusCode, want)
+		}
+	}
+	if _, answer := c.call(c.token(u.ID, 0), http.MethodDelete, "/api/v1/sessions", ""); answer["ended"] != 1.0 {
+		t.Errorf("by a token: %v", answer)
+	}
 }
 
 func TestUsersByPage(t *testing.T) {

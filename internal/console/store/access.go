@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"prxm.uz/proxima/internal/console/access"
-	"prxm.uz/proxima/internal/console/audit"
 	"prxm.uz/proxima/internal/console/store/internal/dbtype"
 	"prxm.uz/proxima/internal/console/store/internal/sqlgen"
 )
@@ -65,18 +64,13 @@ func (s accessStore) InTx(ctx context.Context, f func(access.Tx) error) error {
 }
 
 // InsertAPIToken answers ErrNotFound where the user is not there.
-func (s accessStore) InsertAPIToken(ctx context.Context, token access.APIToken, hash []byte, e audit.Event) error {
-	return s.db.inTx(ctx, func(t *tx) error {
-		n, err := t.q.InsertAPIToken(ctx, sqlgen.InsertAPITokenParams{
-			ID: token.ID, UserID: token.UserID, Name: token.Name, Prefix: token.Prefix, Hash: hash,
-			CreatedAt: dbtype.At(token.CreatedAt), ExpiresAt: dbtype.At(token.ExpiresAt),
-			LastUsedAt: dbtype.At(token.LastUsedAt), RevokedAt: dbtype.At(token.RevokedAt),
-		})
-		if err := accessErrors().inserted(n, err, "insert API token "+token.ID); err != nil {
-			return err
-		}
-		return t.AppendAudit(ctx, e)
+func (t *tx) InsertAPIToken(ctx context.Context, token access.APIToken, hash []byte) error {
+	n, err := t.q.InsertAPIToken(ctx, sqlgen.InsertAPITokenParams{
+		ID: token.ID, UserID: token.UserID, Name: token.Name, Prefix: token.Prefix, Hash: hash,
+		CreatedAt: dbtype.At(token.CreatedAt), ExpiresAt: dbtype.At(token.ExpiresAt),
+		LastUsedAt: dbtype.At(token.LastUsedAt), RevokedAt: dbtype.At(token.RevokedAt),
 	})
+	return accessErrors().inserted(n, err, "insert API token "+token.ID)
 }
 
 func (s accessStore) APITokenByHash(ctx context.Context, hash []byte) (access.APIToken, error) {

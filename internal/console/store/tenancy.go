@@ -143,6 +143,9 @@ func (s tenancyStore) Users(ctx context.Context, q tenancy.UserQuery) (found []t
 	var l list
 	l.containsAny([]string{"email_folded", "name_folded"}, q.Text)
 	l.equalIf("kind", string(q.Kind))
+	if q.RoleID != "" {
+		l.fixed("id IN (SELECT user_id FROM role_assignments WHERE role_id = " + l.arg(q.RoleID) + ")")
+	}
 	if q.Active != nil {
 		l.equal("active", *q.Active)
 	}
@@ -205,9 +208,9 @@ func (t *tx) RevokeAPITokensOfUser(ctx context.Context, userID string, at time.T
 
 // ---- roles and assignments
 
-func roleFrom(r sqlgen.Role, permissions []sqlgen.RolePermission) tenancy.Role {
+func roleFrom(r sqlgen.Role, holders int64, permissions []sqlgen.RolePermission) tenancy.Role {
 	return tenancy.Role{
-		ID: r.ID, Name: r.Name, BuiltIn: r.BuiltIn, CreatedAt: r.CreatedAt.Time,
+		ID: r.ID, Name: r.Name, BuiltIn: r.BuiltIn, CreatedAt: r.CreatedAt.Time, Holders: int(holders),
 		Permissions: each(permissions, func(p sqlgen.RolePermission) access.Permission { return access.Permission(p.Permission) }),
 	}
 }
@@ -249,22 +252,27 @@ func (t *tx) DeleteRole(ctx context.Context, id string) error {
 	return tenancyErrors().changed(n, err, "delete role "+id)
 }
 
-func (r reads) role(ctx context.Context, found sqlgen.Role, err error, what string) (tenancy.Role, error) {
+func (r reads) role(ctx context.Context, found sqlgen.Role, holders int64, err error, what string) (tenancy.Role, error) {
 	if err != nil {
 		return tenancy.Role{}, tenancyErrors().translate(err, what)
 	}
 	permissions, err := r.q.RolePermissions(ctx, found.ID)
-	return roleFrom(found, permissions), tenancyErrors().translate(err, what)
+	return roleFrom(found, holders, permissions), tenancyErrors().translate(err, what)
 }
 
 func (r reads) Role(ctx context.Context, id string) (tenancy.Role, error) {
 	found, err := r.q.Role(ctx, id)
-	return r.role(ctx, found, err, "role "+id)
+	return r.role(ctx, found.Role, found.Holders, err, "role "+id)
 }
 
 func (r reads) RoleByName(ctx context.Context, name string) (tenancy.Role, error) {
 	found, err := r.q.RoleByName(ctx, fold(name))
-	return r.role(ctx, found, err, "role named "+name)
+	return r.role(ctx, found.Role, found.Holders, err, "role named "+name)
+}
+
+func (t *tx) CountRoles(ctx context.Context) (int, error) {
+	n, err := t.q.CountRoles(ctx)
+	return int(n), tenancyErrors().translate(err, "count roles")
 }
 
 func (s tenancyStore) Role(ctx context.Context, id string) (role tenancy.Role, err error) {
@@ -290,7 +298,7 @@ func (s tenancyStore) Roles(ctx context.Context) ([]tenancy.Role, error) {
 		for _, p := range permissions {
 			byRole[p.RoleID] = append(byRole[p.RoleID], p)
 		}
-		all = each(found, func(role sqlgen.Role) tenancy.Role { return roleFrom(role, byRole[role.ID]) })
+		all = each(found, func(one sqlgen.RolesRow) tenancy.Role { return roleFrom(one.Role, one.Holders, byRole[one.Role.ID]) })
 		return nil
 	})
 	return all, err
@@ -310,7 +318,11 @@ func (t *tx) DeleteAssignment(ctx context.Context, userID, id string) error {
 }
 
 func (s tenancyStore) Assignments(ctx context.Context, userID string) ([]tenancy.Assignment, error) {
-	found, err := s.db.plain().assignments(ctx, []string{userID})
+	return s.db.plain().Assignments(ctx, userID)
+}
+
+func (r reads) Assignments(ctx context.Context, userID string) ([]tenancy.Assignment, error) {
+	found, err := r.assignments(ctx, []string{userID})
 	return found, tenancyErrors().translate(err, "assignments of "+userID)
 }
 

@@ -14,6 +14,7 @@ const (
 	maxClientName      = 100
 	maxEnvironmentName = 63
 	maxRoleName        = 63
+	mostRoles          = 500 // a list of roles is shown whole
 	maxUserName        = 100
 )
 

@@ -2,6 +2,8 @@ package tenancy
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,6 +27,15 @@ func (s *Service) Roles(ctx context.Context, p access.Principal) ([]Role, error)
 	return roles, nil
 }
 
+// Role reads a role.
+func (s *Service) Role(ctx context.Context, p access.Principal, roleID string) (Role, error) {
+	if err := p.Require(access.RolesRead, access.Scope{}, "console"); err != nil {
+		return Role{}, err
+	}
+	r, err := s.store.Role(ctx, roleID)
+	return r, answer(err, "role "+roleID, "name")
+}
+
 // CreateRole adds a role of permissions that p holds on the whole console.
 func (s *Service) CreateRole(ctx context.Context, p access.Principal, name string, permissions []access.Permission) (Role, error) {
 	if err := checkRole(p, name, permissions); err != nil {
@@ -32,6 +43,13 @@ func (s *Service) CreateRole(ctx context.Context, p access.Principal, name strin
 	}
 	r := Role{ID: id.New("rol"), Name: name, Permissions: distinct(permissions), CreatedAt: s.clock.Now()}
 	err := s.store.InTx(ctx, func(tx Tx) error {
+		n, err := tx.CountRoles(ctx)
+		if err != nil {
+			return err
+		}
+		if n >= mostRoles {
+			return problem.New(problem.Conflict, "too_many_roles", fmt.Sprintf("There are %d roles.", n)).WithCure("Delete those that nobody holds.")
+		}
 		if err := tx.InsertRole(ctx, r); err != nil {
 			return err
 		}
@@ -40,9 +58,16 @@ func (s *Service) CreateRole(ctx context.Context, p access.Principal, name strin
 	return r, answer(err, fmt.Sprintf("role named %q", name), "name")
 }
 
+// Version changes with the name and the permissions: who edits a role sends it back, so that they undo
+// nothing that another did meanwhile.
+func (r Role) Version() string {
+	sum := sha256.Sum256([]byte(r.Name + "\x00" + join(r.Permissions)))
+	return hex.EncodeToString(sum[:8])
+}
+
 // UpdateRole replaces the name and the permissions of a role that is not built in. What it had and
-// what it gets must be held by p on the whole console.
-func (s *Service) UpdateRole(ctx context.Context, p access.Principal, roleID, name string, permissions []access.Permission) (Role, error) {
+// what it gets must be held by p on the whole console. A version that is not "" must be the role's.
+func (s *Service) UpdateRole(ctx context.Context, p access.Principal, roleID, version, name string, permissions []access.Permission) (Role, error) {
 	if err := checkRole(p, name, permissions); err != nil {
 		return Role{}, err
 	}
@@ -50,6 +75,10 @@ func (s *Service) UpdateRole(ctx context.Context, p access.Principal, roleID, na
 	err := s.store.InTx(ctx, func(tx Tx) (err error) {
 		if r, err = changeable(ctx, tx, p, roleID); err != nil {
 			return err
+		}
+		if version != "" && version != r.Version() {
+			return problem.New(problem.Conflict, "role_changed_meanwhile", "Somebody changed the role "+r.Name+" since this page was loaded.").
+				WithCure("Open the role again, and make your change there.")
 		}
 		e := p.Did(s.clock.Now(), audit.RoleUpdated).With("name_before", r.Name).With("name_after", name).
 			With("permissions_before", join(r.Permissions)).With("permissions_after", join(permissions))
@@ -75,6 +104,9 @@ func (s *Service) DeleteRole(ctx context.Context, p access.Principal, roleID str
 		if err != nil {
 			return err
 		}
+		if why := r.Undeletable(); why != nil {
+			return why
+		}
 		if err := tx.DeleteRole(ctx, roleID); err != nil {
 			return err
 		}
@@ -83,14 +115,30 @@ func (s *Service) DeleteRole(ctx context.Context, p access.Principal, roleID str
 	return answer(err, "role "+roleID, "name")
 }
 
+// Undeletable says what keeps a role from being deleted; nil where nothing does.
+func (r Role) Undeletable() *problem.Error {
+	switch {
+	case r.BuiltIn:
+		return builtIn(r)
+	case r.Holders > 0:
+		return problem.New(problem.Conflict, "in_use", "The role "+r.Name+" is held by "+counted(r.Holders, "account")+".").
+			WithCure("Take it from them first; the list of people can be narrowed to who holds it.")
+	}
+	return nil
+}
+
+func builtIn(r Role) *problem.Error {
+	return problem.New(problem.Conflict, "role_built_in", "The role "+r.Name+" is built in and cannot be changed.").
+		WithCure("Make a role of your own with the permissions that you want.")
+}
+
 func changeable(ctx context.Context, tx Tx, p access.Principal, roleID string) (Role, error) {
 	r, err := tx.Role(ctx, roleID)
 	if err != nil {
 		return Role{}, answer(err, "role "+roleID, "name")
 	}
 	if r.BuiltIn {
-		return Role{}, problem.New(problem.Conflict, "role_built_in", "The role "+r.Name+" is built in and cannot be changed.").
-			WithCure("Make a role of your own with the permissions that you want.")
+		return Role{}, builtIn(r)
 	}
 	return r, requireAll(p, r.Permissions, access.Scope{})
 }

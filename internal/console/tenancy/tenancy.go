@@ -56,6 +56,7 @@ type Member struct {
 type UserQuery struct {
 	Text   string // part of the e-mail address or the name
 	Kind   UserKind
+	RoleID string // holds this role anywhere
 	Active *bool
 	Limit  int
 	Offset int
@@ -68,6 +69,7 @@ type Role struct {
 	BuiltIn     bool
 	Permissions []access.Permission
 	CreatedAt   time.Time
+	Holders     int // the users who hold it anywhere, deactivated ones included
 }
 
 // Assignment gives a role to a user on a scope. The names of client and environment are empty where the
@@ -115,13 +117,13 @@ type Tx interface {
 
 	// InsertUser answers ErrTaken where the e-mail address is held.
 	InsertUser(ctx context.Context, u User) error
-	// UpdateUser writes everything but the time of creation.
+	// UpdateUser writes everything but the kind and the time of creation.
 	UpdateUser(ctx context.Context, u User) error
 	// User answers ErrNotFound where there is none.
 	User(ctx context.Context, id string) (User, error)
 	// CountUsers counts the inactive too.
 	CountUsers(ctx context.Context) (int, error)
-	// CountAdministrators counts active users who hold users:write on the whole console.
+	// CountAdministrators counts active people who hold users:write on the whole console.
 	CountAdministrators(ctx context.Context) (int, error)
 	// DeleteSessionsOfUser signs the user out everywhere.
 	DeleteSessionsOfUser(ctx context.Context, userID string) error
@@ -138,7 +140,11 @@ type Tx interface {
 	Role(ctx context.Context, id string) (Role, error)
 	// RoleByName finds a role by its name, whatever the case.
 	RoleByName(ctx context.Context, name string) (Role, error)
+	// CountRoles counts the built-in ones too.
+	CountRoles(ctx context.Context) (int, error)
 
+	// Assignments lists the roles of a user, the oldest first.
+	Assignments(ctx context.Context, userID string) ([]Assignment, error)
 	// InsertAssignment answers ErrTaken where the user holds the role on the scope.
 	InsertAssignment(ctx context.Context, a Assignment) error
 	// DeleteAssignment answers ErrNotFound where the user has no such assignment.

@@ -150,7 +150,7 @@ func TestNobodyGivesMoreThanTheyHold(t *testing.T) {
 	must(t, err)
 	_, err = h.Assign(ctx, cat, h.root.UserID, made.ID, access.Scope{ClientID: acme.ID})
 	must(t, err)
-	_, err = h.UpdateRole(ctx, h.root, h.role(t, tenancy.RoleViewer), "Viewer", []access.Permission{access.HostsRead})
+	_, err = h.UpdateRole(ctx, h.root, h.role(t, tenancy.RoleViewer), "", "Viewer", []access.Permission{access.HostsRead})
 	want(t, err, "role_built_in")
 	want(t, h.DeleteRole(ctx, h.root, made.ID), "in_use")
 }
@@ -199,6 +199,8 @@ func TestEachChangeLeavesARowOrNothing(t *testing.T) {
 	must(t, err)
 	empty, err := h.CreateClient(ctx, h.root, "empty")
 	must(t, err)
+	nightly, err := h.CreateServiceAccount(ctx, h.root, "nightly")
+	must(t, err)
 	before := len(h.audit.actions)
 	changes := []func() error{
 		func() error { _, err := h.CreateClient(ctx, h.root, "zeta"); return err },
@@ -220,6 +222,8 @@ func TestEachChangeLeavesARowOrNothing(t *testing.T) {
 			_, _, err := h.Invite(ctx, h.root, tenancy.Invitation{Email: "cat@example.com", Name: "Cat"})
 			return err
 		},
+		func() error { _, err := h.CreateServiceAccount(ctx, h.root, "hourly"); return err },
+		func() error { _, _, err := h.MintAPIToken(ctx, h.root, nightly.ID, "ci", 0); return err },
 		func() error { return h.ChangePassword(ctx, h.root, password, "entirely new words") },
 	}
 	h.audit.refuse = errors.New("the log is full")

@@ -164,6 +164,14 @@ func (s *Service) UpdateUser(ctx context.Context, p access.Principal, userID str
 		if u, err = tx.User(ctx, userID); err != nil {
 			return err
 		}
+		if patch.Password != nil || patch.Active != nil {
+			if err := requireAbove(ctx, tx, p, userID); err != nil {
+				return err
+			}
+		}
+		if patch.Password != nil && u.Kind == KindServiceAccount {
+			return noPassword()
+		}
 		e := p.Did(s.clock.Now(), audit.UserUpdated)
 		u.UpdatedAt = e.At
 		ended := hash != ""
@@ -174,6 +182,9 @@ func (s *Service) UpdateUser(ctx context.Context, p access.Principal, userID str
 		if patch.Name != nil && *patch.Name != u.Name {
 			e = e.With("name_before", u.Name).With("name_after", *patch.Name)
 			u.Name = *patch.Name
+			if u.Kind == KindServiceAccount {
+				u.Email = serviceAccountAddress(u.Name)
+			}
 		}
 		if patch.Active != nil && *patch.Active != u.Active {
 			e = e.With("active_before", strconv.FormatBool(u.Active)).With("active_after", strconv.FormatBool(*patch.Active))
@@ -194,6 +205,9 @@ func (s *Service) UpdateUser(ctx context.Context, p access.Principal, userID str
 		}
 		return tx.AppendAudit(ctx, e.On("user", u.ID, u.Email))
 	})
+	if errors.Is(err, ErrTaken) {
+		return u, answer(err, fmt.Sprintf("service account named %q", u.Name), "name")
+	}
 	return u, answer(err, "user "+userID, "email")
 }
 
@@ -237,18 +251,13 @@ func (s *Service) RevokeAPIToken(ctx context.Context, p access.Principal, userID
 	return answer(err, fmt.Sprintf("API token %s of user %s", tokenID, userID), "apiTokenID")
 }
 
-// checkPatch refuses what p may not change, and answers the hash of a new password.
+// checkPatch refuses what nobody may change, or p may not whoever the user is, and answers the hash of a new password.
 func (s *Service) checkPatch(ctx context.Context, p access.Principal, userID string, patch UserPatch) (hash string, err error) {
 	if err := p.Require(access.UsersWrite, access.Scope{}, "console"); err != nil {
 		return "", err
 	}
 	if patch.Name != nil {
 		if err := access.CheckName("name", *patch.Name, maxUserName); err != nil {
-			return "", err
-		}
-	}
-	if patch.Password != nil || patch.Active != nil {
-		if err := s.requireAbove(ctx, p, userID); err != nil {
 			return "", err
 		}
 	}
@@ -272,6 +281,9 @@ func (s *Service) ChangePassword(ctx context.Context, p access.Principal, curren
 	u, err := s.store.User(ctx, p.UserID)
 	if err != nil {
 		return answer(err, "user "+p.UserID, "email")
+	}
+	if u.Kind == KindServiceAccount {
+		return noPassword()
 	}
 	match, err := s.hasher.Matches(ctx, current, u.PasswordHash)
 	if err != nil {
@@ -311,16 +323,16 @@ func (s *Service) ChangePassword(ctx context.Context, p access.Principal, curren
 }
 
 // requireAbove refuses where the user holds a permission somewhere that p does not hold there.
-func (s *Service) requireAbove(ctx context.Context, p access.Principal, userID string) error {
+func requireAbove(ctx context.Context, tx Tx, p access.Principal, userID string) error {
 	if userID == p.UserID {
 		return nil
 	}
-	assignments, err := s.store.Assignments(ctx, userID)
+	assignments, err := tx.Assignments(ctx, userID)
 	if err != nil {
 		return answer(err, "user "+userID, "email")
 	}
 	for _, a := range assignments {
-		role, err := s.store.Role(ctx, a.RoleID)
+		role, err := tx.Role(ctx, a.RoleID)
 		if err != nil {
 			return answer(err, "role "+a.RoleID, "name")
 		}

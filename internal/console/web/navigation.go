@@ -27,6 +27,7 @@ func navigation() []navigationPart {
 		}},
 		{"Administration", []navigationEntry{
 			{"clients", "Clients", "/clients", need(access.ClientsRead)},
+			{"roles", "Roles", "/roles", need(access.RolesRead)},
 			{"users", "People", "/users", need(access.UsersRead)},
 			{"audit", "Audit", "/audit", need(access.AuditRead)},
 			{"settings", "Settings", "/settings", need(access.SettingsRead)},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ const usersPageSize = 100
 type usersData struct {
 	base
 	Rows     []tenancy.Member
+	Role     string // the name of the role that the list is narrowed to
 	List     list
 	Pager    pager
 	Filtered bool
@@ -27,7 +29,9 @@ type usersData struct {
 
 func (s *server) users(v *visit) error {
 	l := readList(v.r, usersPageSize, nil)
-	query := tenancy.UserQuery{Text: l.get("q"), Limit: l.Size, Offset: l.offset()}
+	query := tenancy.UserQuery{
+		Text: l.get("q"), Kind: tenancy.UserKind(l.get("kind")), RoleID: l.get("role"), Limit: l.Size, Offset: l.offset(),
+	}
 	switch l.get("state") {
 	case "active":
 		query.Active = new(true)
@@ -40,18 +44,42 @@ func (s *server) users(v *visit) error {
 	}
 	page := usersData{
 		base: s.base(v, "People", "users"), Rows: users, List: l, Pager: l.pager(len(users), total),
-		Filtered: l.filtered("q", "state"), MayWrite: v.who.Allows(access.UsersWrite, access.Scope{}),
+		Filtered: l.filtered("q", "state", "kind", "role"), MayWrite: v.who.Allows(access.UsersWrite, access.Scope{}),
+	}
+	if query.RoleID != "" && len(users) > 0 {
+		page.Role = heldRole(users[0], query.RoleID)
 	}
 	if page.Pager.beyond() {
 		v.goTo(l.page(page.Pager.Pages))
 		return nil
 	}
-	page.announce(v, l, plural(total, "person", "people"))
+	page.announce(v, l, plural(total, "account", "accounts"))
 	return v.render(http.StatusOK, usersView(page))
 }
 
 func userStateOptions() []option {
 	return []option{{"active", "Active"}, {"deactivated", "Deactivated"}}
+}
+
+func userKindOptions() []option {
+	return []option{{string(tenancy.KindPerson), "People"}, {string(tenancy.KindServiceAccount), "Service accounts"}}
+}
+
+// heldRole is the name of a role that the member holds.
+func heldRole(m tenancy.Member, roleID string) string {
+	i := slices.IndexFunc(m.Assignments, func(a tenancy.Assignment) bool { return a.RoleID == roleID })
+	if i < 0 {
+		return ""
+	}
+	return m.Assignments[i].RoleName
+}
+
+func roleOptions(roles []tenancy.Role) []option {
+	out := make([]option, len(roles))
+	for i, r := range roles {
+		out[i] = option{r.ID, r.Name}
+	}
+	return out
 }
 
 // rolesInShort is how many roles of a user the list spells out.
@@ -90,9 +118,7 @@ func (s *server) grantForm(v *visit) (grantForm, error) {
 	if err != nil {
 		return form, err
 	}
-	for _, r := range roles {
-		form.Roles = append(form.Roles, option{r.ID, r.Name})
-	}
+	form.Roles = roleOptions(roles)
 	names, err := s.names(v, access.ClientsRead)
 	if err != nil {
 		return form, err
@@ -122,6 +148,10 @@ func refusalOf(err error) (fault, int, bool) {
 			told.Field = "role"
 		case "clientID", "environmentID":
 			told.Field = "place"
+		case "currentPassword":
+			told.Field = "current"
+		case "newPassword":
+			told.Field = "next"
 		}
 		return told, status, true
 	}
@@ -164,6 +194,34 @@ func (s *server) invite(v *visit) error {
 	return s.showPassword(v, u, password, "Invited: "+calledUser(u))
 }
 
+func (s *server) addServiceAccountPage(v *visit) error {
+	return s.showAddServiceAccount(v, http.StatusOK, nil)
+}
+
+func (s *server) showAddServiceAccount(v *visit, status int, told *fault) error {
+	page := nameData{
+		base: s.base(v, "Add a service account", "users"), Crumbs: []link{{"People", "/users"}}, Head: "Add a service account", Failed: "Not created",
+		Sub:   "An account for a program. It has no password and acts by API tokens; the roles and the first token come next.",
+		Label: "Name", Hint: "Such as deploy pipeline. No other service account may have it.", Longest: 100,
+		Name: v.form("name"), Action: "/users/service-account", Button: "Create service account", Back: "/users", Fault: told,
+	}
+	page.Narrow = true
+	return v.render(status, nameView(page))
+}
+
+func (s *server) addServiceAccount(v *visit) error {
+	u, err := s.People.CreateServiceAccount(v.ctx(), v.who, v.form("name"))
+	if err != nil {
+		told, status, ok := faultOf(err)
+		if !ok {
+			return err
+		}
+		return s.showAddServiceAccount(v, status, &told)
+	}
+	v.goTo("/users/" + u.ID + "?did=created")
+	return nil
+}
+
 // passwordData is the page that shows once a password that console made.
 type passwordData struct {
 	base
@@ -186,7 +244,9 @@ type userData struct {
 	base
 	tenancy.Member
 	Tokens    []access.APIToken
+	Mint      tokenForm
 	Grant     grantForm
+	Program   bool // a service account
 	MayWrite  bool
 	MayAssign bool
 	Self      bool
@@ -204,9 +264,10 @@ func (s *server) showUser(v *visit, status int, faultHead string, told *fault) e
 		return err
 	}
 	page := userData{
-		base: s.base(v, calledUser(u), "users"), Member: tenancy.Member{User: u, Assignments: assignments},
+		Program: u.Kind == tenancy.KindServiceAccount,
+		base:    s.base(v, calledUser(u), "users"), Member: tenancy.Member{User: u, Assignments: assignments},
 		MayWrite: v.who.Allows(access.UsersWrite, access.Scope{}), MayAssign: v.who.Allows(access.RolesWrite, access.Scope{}),
-		Self: u.ID == v.who.UserID, Fault: told, FaultHead: faultHead, TypedName: u.Name, Done: userDone(v.r.URL.Query().Get("did")),
+		Mint: readTokenForm(v, "/users/"+u.ID+"/tokens"), Self: u.ID == v.who.UserID, Fault: told, FaultHead: faultHead, TypedName: u.Name, Done: userDone(v.r.URL.Query().Get("did")),
 	}
 	if told != nil && told.Field == "name" {
 		page.TypedName = v.form("name")
@@ -223,7 +284,8 @@ func (s *server) showUser(v *visit, status int, faultHead string, told *fault) e
 // userDone says what the form before led to.
 func userDone(did string) string {
 	return map[string]string{
-		"name": "The name was changed.", "assign": "The role was assigned. It holds from the next request on.",
+		"created": "The service account is created. Next: give it a role, and mint its first API token.",
+		"name":    "The name was changed.", "assign": "The role was assigned. It holds from the next request on.",
 		"unassign": "The role was taken away. The next request goes without it.", "revoke": "The API token is revoked.",
 		"deactivate": "The account is deactivated: signed out everywhere, and every API token is revoked.",
 		"activate":   "The account is active again. API tokens stay revoked.",
@@ -268,6 +330,8 @@ type userAct struct {
 	Button string
 	Danger bool
 	Comes  []string
+	// ComesProgram is Comes of a service account.
+	ComesProgram []string
 }
 
 func userActs() []userAct {
@@ -279,6 +343,10 @@ func userActs() []userAct {
 				"Every API token of the account is revoked at once and for good.",
 				"The account and its roles stay, and it can be activated again.",
 			},
+			ComesProgram: []string{
+				"Every API token of the account is revoked at once and for good: whatever program uses one is refused.",
+				"The account and its roles stay, and it can be activated again.",
+			},
 		},
 		{
 			Name: "activate", Title: "Activate %s?", Button: "Activate the account",
@@ -286,6 +354,7 @@ func userActs() []userAct {
 				"The password and the roles of before hold again at once.",
 				"API tokens stay revoked; new ones have to be made.",
 			},
+			ComesProgram: []string{"The roles of before hold again at once.", "API tokens stay revoked; new ones have to be made."},
 		},
 		{
 			Name: "password", Title: "Set a new password for %s?", Button: "Set a new password", Danger: true,
@@ -319,10 +388,13 @@ func (s *server) showUserAct(v *visit, status int, told *fault) error {
 	if err != nil {
 		return err
 	}
-	here := "/users/" + u.ID
+	here, comes := "/users/"+u.ID, act.Comes
+	if u.Kind == tenancy.KindServiceAccount && act.ComesProgram != nil {
+		comes = act.ComesProgram
+	}
 	return v.confirm(status, confirmData{
 		base: s.base(v, act.Button, "users"), Crumbs: []link{{"People", "/users"}, {calledUser(u), here}}, Last: act.Button, Head: fmt.Sprintf(act.Title, calledUser(u)),
-		Facts: []confirmFact{{"Email", plain(u.Email)}, {"Roles", plain(plural(len(assignments), "role", "roles"))}}, Comes: act.Comes, Failed: notChanged,
+		Facts: []confirmFact{{"Account", plain(u.Email)}, {"Roles", plain(plural(len(assignments), "role", "roles"))}}, Comes: comes, Failed: notChanged,
 		Action: here + "/" + act.Name, Button: act.Button, Back: here, Keep: "Cancel", Danger: act.Danger, Fault: told,
 	})
 }
@@ -352,37 +424,25 @@ func (s *server) userAct(v *visit) error {
 	return nil
 }
 
-// tokenPage asks before an API token is revoked.
-func (s *server) tokenPage(v *visit, place string, way []link, tokens []access.APIToken) error {
-	here := way[len(way)-1].Address
-	for _, t := range tokens {
-		if t.ID != v.r.PathValue("token") || tokenState(t, v.now) != "" {
-			continue
+// mintUserToken mints a token of a service account.
+func (s *server) mintUserToken(v *visit) error {
+	id := v.r.PathValue("id")
+	form := readTokenForm(v, "")
+	t, plain, err := form.mint(func(lifetime time.Duration) (access.APIToken, string, error) {
+		return s.People.MintAPIToken(v.ctx(), v.who, id, form.Name, lifetime)
+	})
+	if err != nil {
+		told, status, ok := tokenFault(err)
+		if !ok {
+			return err
 		}
-		used := "never"
-		if !t.LastUsedAt.IsZero() {
-			used = exact(t.LastUsedAt)
-		}
-		return v.confirm(http.StatusOK, confirmData{
-			base: s.base(v, "Revoke an API token", place), Crumbs: way, Last: "Revoke the API token", Head: "Revoke the API token " + t.Name + "?",
-			Facts:  []confirmFact{{"Begins with", plain(t.Prefix)}, {"Last used", plain(used)}},
-			Comes:  []string{"The next request that a program makes with it is refused.", "It cannot be brought back; a new one has another value."},
-			Action: here + "/tokens/" + t.ID + "/revoke", Button: "Revoke the API token", Back: here, Keep: "Cancel", Danger: true,
-		})
+		return s.showUser(v, status, noTokenMinted, &told)
 	}
-	return problem.New(problem.NotFound, "not_found", "There is no live API token of this id here.").
-		WithCure("Go back to the list; it may have expired, or been revoked already.")
-}
-
-// tokenState says why a token no longer works; "" where it does.
-func tokenState(t access.APIToken, now time.Time) string {
-	switch {
-	case !t.RevokedAt.IsZero():
-		return "Revoked"
-	case !t.ExpiresAt.IsZero() && !now.Before(t.ExpiresAt):
-		return "Expired"
+	u, _, err := s.People.User(v.ctx(), v.who, id)
+	if err != nil {
+		return err
 	}
-	return ""
+	return s.showToken(v, "users", []link{{"People", "/users"}, {calledUser(u), "/users/" + id}}, t, plain)
 }
 
 func (s *server) userTokenPage(v *visit) error {

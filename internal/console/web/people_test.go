@@ -16,8 +16,8 @@ func TestPeopleAreListed(t *testing.T) {
 	s := full(t)
 	a := s.get("/users", http.StatusOK)
 	wantText(t, a.byID(t, "users"), "Mira Okafor", "Administrator on the whole console", "Viewer on Halden Energy", "Ida Berg", "Deactivated", "None")
-	wantText(t, a.page, "1 to 100 of 134 people", "Invite a colleague")
-	wantText(t, s.get("/users?q=jonas", http.StatusOK).page, "1 person")
+	wantText(t, a.page, "1 to 100 of 135 accounts", "Invite a colleague")
+	wantText(t, s.get("/users?q=jonas", http.StatusOK).page, "1 account")
 	wantText(t, s.get("/users?state=deactivated", http.StatusOK).byID(t, "users"), "Ida Berg")
 	wantText(t, s.get("/users?q=zzz", http.StatusOK).page, "Nobody matches", "Clear filter")
 	if got := s.get("/users?page=9", http.StatusSeeOther).Header.Get("Location"); got != "/users?page=2" {

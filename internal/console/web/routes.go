@@ -38,7 +38,7 @@ type route struct {
 
 // routes is the whole table: every address, what it needs, and who answers. A test walks it.
 func (s *server) routes() []route {
-	return slices.Concat(s.plainRoutes(), s.personRoutes(), s.clusterRoutes(), s.agentRoutes(), s.tokenRoutes(), s.clientRoutes(), s.peopleRoutes(), s.administrationRoutes())
+	return slices.Concat(s.plainRoutes(), s.personRoutes(), s.clusterRoutes(), s.agentRoutes(), s.tokenRoutes(), s.clientRoutes(), s.peopleRoutes(), s.roleRoutes(), s.administrationRoutes())
 }
 
 // plainRoutes are of everybody.
@@ -59,6 +59,11 @@ func (s *server) personRoutes() []route {
 		{"GET /{$}", needSession, nowhere, s.home},
 		{"GET /profile", needSession, nowhere, s.profile},
 		{"POST /profile/password", needSession, nowhere, s.changePassword},
+		{"POST /profile/tokens", needSession, nowhere, s.mintOwnToken},
+		{"GET /profile/tokens/{token}/revoke", needSession, nowhere, s.ownTokenPage},
+		{"POST /profile/tokens/{token}/revoke", needSession, nowhere, s.revokeOwnToken},
+		{"POST /profile/sessions/end-others", needSession, nowhere, s.endOtherSessions},
+		{"POST /profile/sessions/{session}/end", needSession, nowhere, s.endSession},
 	}
 }
 
@@ -123,14 +128,30 @@ func (s *server) peopleRoutes() []route {
 		{"GET /users", read, onConsole, s.users},
 		{"GET /users/invite", write, onConsole, s.invitePage},
 		{"POST /users/invite", write, onConsole, s.invite},
+		{"GET /users/service-account", write, onConsole, s.addServiceAccountPage},
+		{"POST /users/service-account", write, onConsole, s.addServiceAccount},
 		{"GET /users/{id}", read, onConsole, s.user},
 		{"POST /users/{id}/name", write, onConsole, s.renameUser},
 		{"POST /users/{id}/roles", roles, onConsole, s.assignRole},
 		{"POST /users/{id}/roles/{assignment}/remove", roles, onConsole, s.unassignRole},
+		{"POST /users/{id}/tokens", write, onConsole, s.mintUserToken},
 		{"GET /users/{id}/tokens/{token}/revoke", write, onConsole, s.userTokenPage},
 		{"POST /users/{id}/tokens/{token}/revoke", write, onConsole, s.revokeUserToken},
 		{"GET /users/{id}/{act}", write, onConsole, s.userActPage},
 		{"POST /users/{id}/{act}", write, onConsole, s.userAct},
+	}
+}
+
+func (s *server) roleRoutes() []route {
+	read, write := need(access.RolesRead), need(access.RolesWrite)
+	return []route{
+		{"GET /roles", read, onConsole, s.roles},
+		{"GET /roles/add", write, onConsole, s.addRolePage},
+		{"POST /roles/add", write, onConsole, s.addRole},
+		{"GET /roles/{id}", read, onConsole, s.role},
+		{"POST /roles/{id}", write, onConsole, s.changeRole},
+		{"GET /roles/{id}/delete", write, onConsole, s.deleteRolePage},
+		{"POST /roles/{id}/delete", write, onConsole, s.deleteRole},
 	}
 }
 

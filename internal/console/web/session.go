@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"net/url"
 
 	"prxm.uz/proxima/internal/console/access"
 )
@@ -88,66 +87,4 @@ func (s *server) serveStatic(v *visit) error { return s.static.serve(v.w, v.r) }
 func (s *server) favicon(v *visit) error {
 	http.Redirect(v.w, v.r, s.static.url("favicon.svg"), http.StatusSeeOther)
 	return nil
-}
-
-// profileData is the page about the caller.
-type profileData struct {
-	base
-	Grants []grantRow
-	Fault  *fault
-	Done   string // what was done by the form that led here
-}
-
-// grantRow is one role of the caller with where it holds.
-type grantRow struct {
-	Role  string
-	Where string
-	May   []access.Permission
-}
-
-func (s *server) profile(v *visit) error {
-	page, err := s.profilePage(v)
-	if err != nil {
-		return err
-	}
-	if v.r.URL.Query().Get("did") == "password" {
-		page.Done = "Your password was changed."
-	}
-	return v.render(http.StatusOK, profileView(page))
-}
-
-func (s *server) profilePage(v *visit) (profileData, error) {
-	page := profileData{base: s.base(v, "Profile", "")}
-	page.Narrow = true
-	names, err := s.names(v, access.HostsRead)
-	if err != nil {
-		return page, err
-	}
-	for _, g := range v.who.Grants {
-		page.Grants = append(page.Grants, grantRow{Role: g.Role, Where: names.scope(g.Scope), May: g.Permissions})
-	}
-	return page, nil
-}
-
-func (s *server) changePassword(v *visit) error {
-	current, next := v.r.PostFormValue("current"), v.r.PostFormValue("next")
-	err := error(nil)
-	told, status := fault{Field: "again", Message: "The two new passwords differ.", Cure: "Type the new password twice, the same both times."}, http.StatusUnprocessableEntity
-	if next == v.r.PostFormValue("again") {
-		err = s.Access.ChangePassword(v.ctx(), v.who, current, next)
-		if err == nil {
-			v.goTo("/profile?" + url.Values{"did": {"password"}}.Encode())
-			return nil
-		}
-		ok := false
-		if told, status, ok = faultOf(err); !ok {
-			return err
-		}
-	}
-	page, err := s.profilePage(v)
-	if err != nil {
-		return err
-	}
-	page.Fault = &told
-	return v.render(status, profileView(page))
 }

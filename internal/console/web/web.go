@@ -39,6 +39,8 @@ type Sessions interface {
 	SignOut(ctx context.Context) error
 	// UserID is "" where nobody is signed in.
 	UserID(ctx context.Context) string
+	// ID names the session of the request, "" without one.
+	ID(ctx context.Context) string
 	// Alive tells whether the session that the request came with still is, for requests that last.
 	Alive(ctx context.Context) (bool, error)
 }
@@ -53,6 +55,18 @@ type Access interface {
 	Principal(ctx context.Context, userID string) (access.Principal, error)
 	// ChangePassword asks for the current password and ends the other sessions.
 	ChangePassword(ctx context.Context, p access.Principal, current, next string) error
+	// MintAPIToken answers the plain token of the caller once.
+	MintAPIToken(ctx context.Context, p access.Principal, name string, expiresIn time.Duration) (access.APIToken, string, error)
+	// APITokens lists the caller's tokens, newest first.
+	APITokens(ctx context.Context, p access.Principal) ([]access.APIToken, error)
+	// RevokeAPIToken ends one of the caller's tokens.
+	RevokeAPIToken(ctx context.Context, p access.Principal, tokenID string) error
+	// Sessions lists where the caller is signed in, the session seen last first.
+	Sessions(ctx context.Context, p access.Principal) ([]access.Session, error)
+	// EndSession signs the caller out in one browser.
+	EndSession(ctx context.Context, p access.Principal, sessionID string) error
+	// EndOtherSessions signs the caller out everywhere but in one, and counts what ended.
+	EndOtherSessions(ctx context.Context, p access.Principal, keep string) (int, error)
 }
 
 // Tenancy lists and makes clients and environments.
@@ -87,7 +101,7 @@ type Tenancy interface {
 	DeleteEnvironment(ctx context.Context, p access.Principal, environmentID string) error
 }
 
-// People lists and changes users, their roles and their API tokens.
+// People lists and changes users, roles, who holds them, and the API tokens of others.
 type People interface {
 	// Users reads a page of users with their roles, and counts all that match.
 	Users(ctx context.Context, p access.Principal, q tenancy.UserQuery) ([]tenancy.Member, int, error)
@@ -95,18 +109,30 @@ type People interface {
 	User(ctx context.Context, p access.Principal, userID string) (tenancy.User, []tenancy.Assignment, error)
 	// Invite adds a user with a role, and answers the password that it made.
 	Invite(ctx context.Context, p access.Principal, i tenancy.Invitation) (tenancy.User, string, error)
+	// CreateServiceAccount adds an account for a program.
+	CreateServiceAccount(ctx context.Context, p access.Principal, name string) (tenancy.User, error)
 	// UpdateUser changes what the patch names.
 	UpdateUser(ctx context.Context, p access.Principal, userID string, patch tenancy.UserPatch) (tenancy.User, error)
 	// ResetPassword answers the password that it made.
 	ResetPassword(ctx context.Context, p access.Principal, userID string) (tenancy.User, string, error)
 	// Roles lists every role.
 	Roles(ctx context.Context, p access.Principal) ([]tenancy.Role, error)
+	// Role reads a role.
+	Role(ctx context.Context, p access.Principal, roleID string) (tenancy.Role, error)
+	// CreateRole adds a role of permissions that p holds.
+	CreateRole(ctx context.Context, p access.Principal, name string, permissions []access.Permission) (tenancy.Role, error)
+	// UpdateRole replaces name and permissions; role_changed_meanwhile where the version is another.
+	UpdateRole(ctx context.Context, p access.Principal, roleID, version, name string, permissions []access.Permission) (tenancy.Role, error)
+	// DeleteRole deletes a role that nobody holds.
+	DeleteRole(ctx context.Context, p access.Principal, roleID string) error
 	// Assign gives a role to a user on a scope.
 	Assign(ctx context.Context, p access.Principal, userID, roleID string, scope access.Scope) (tenancy.Assignment, error)
 	// Unassign takes an assignment away.
 	Unassign(ctx context.Context, p access.Principal, userID, assignmentID string) error
 	// APITokens lists the API tokens of a user, newest first.
 	APITokens(ctx context.Context, p access.Principal, userID string) ([]access.APIToken, error)
+	// MintAPIToken answers the plain token of a service account once.
+	MintAPIToken(ctx context.Context, p access.Principal, userID, name string, expiresIn time.Duration) (access.APIToken, string, error)
 	// RevokeAPIToken ends an API token of a user.
 	RevokeAPIToken(ctx context.Context, p access.Principal, userID, tokenID string) error
 }

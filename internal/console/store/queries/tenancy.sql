@@ -76,12 +76,12 @@ SELECT * FROM users WHERE email_folded = $1;
 SELECT COUNT(*) FROM users;
 
 -- name: CountHoldersEverywhere :one
--- Active users who hold a permission on the whole console.
+-- Active people who hold a permission on the whole console.
 SELECT COUNT(DISTINCT u.id)
 FROM users u
 JOIN role_assignments a ON a.user_id = u.id
 JOIN role_permissions p ON p.role_id = a.role_id
-WHERE u.active AND a.client_id IS NULL AND p.permission = sqlc.arg(permission);
+WHERE u.active AND u.kind = 'person' AND a.client_id IS NULL AND p.permission = sqlc.arg(permission);
 
 -- name: InsertRole :execrows
 INSERT INTO roles (id, name, name_folded, built_in, created_at) VALUES ($1, $2, $3, $4, $5)
@@ -94,13 +94,19 @@ UPDATE roles SET name = $2, name_folded = $3 WHERE id = $1;
 DELETE FROM roles WHERE id = $1;
 
 -- name: Role :one
-SELECT * FROM roles WHERE id = $1;
+SELECT sqlc.embed(r), (SELECT COUNT(DISTINCT a.user_id) FROM role_assignments a WHERE a.role_id = r.id) AS holders
+FROM roles r WHERE r.id = $1;
 
 -- name: RoleByName :one
-SELECT * FROM roles WHERE name_folded = $1;
+SELECT sqlc.embed(r), (SELECT COUNT(DISTINCT a.user_id) FROM role_assignments a WHERE a.role_id = r.id) AS holders
+FROM roles r WHERE r.name_folded = $1;
 
 -- name: Roles :many
-SELECT * FROM roles ORDER BY name_folded;
+SELECT sqlc.embed(r), (SELECT COUNT(DISTINCT a.user_id) FROM role_assignments a WHERE a.role_id = r.id) AS holders
+FROM roles r ORDER BY r.name_folded;
+
+-- name: CountRoles :one
+SELECT COUNT(*) FROM roles;
 
 -- name: InsertRolePermission :exec
 INSERT INTO role_permissions (role_id, permission, position) VALUES ($1, $2, $3)

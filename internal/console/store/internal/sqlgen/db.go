@@ -57,6 +57,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.countHoldersEverywhereStmt, err = db.PrepareContext(ctx, countHoldersEverywhere); err != nil {
 		return nil, fmt.Errorf("error preparing query CountHoldersEverywhere: %w", err)
 	}
+	if q.countRolesStmt, err = db.PrepareContext(ctx, countRoles); err != nil {
+		return nil, fmt.Errorf("error preparing query CountRoles: %w", err)
+	}
 	if q.countSignInAttemptsStmt, err = db.PrepareContext(ctx, countSignInAttempts); err != nil {
 		return nil, fmt.Errorf("error preparing query CountSignInAttempts: %w", err)
 	}
@@ -421,6 +424,11 @@ func (q *Queries) Close() error {
 	if q.countHoldersEverywhereStmt != nil {
 		if cerr := q.countHoldersEverywhereStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing countHoldersEverywhereStmt: %w", cerr)
+		}
+	}
+	if q.countRolesStmt != nil {
+		if cerr := q.countRolesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countRolesStmt: %w", cerr)
 		}
 	}
 	if q.countSignInAttemptsStmt != nil {
@@ -983,6 +991,7 @@ type Queries struct {
 	clientStmt                    *sql.Stmt
 	clusterIdentityStmt           *sql.Stmt
 	countHoldersEverywhereStmt    *sql.Stmt
+	countRolesStmt                *sql.Stmt
 	countSignInAttemptsStmt       *sql.Stmt
 	countUsersStmt                *sql.Stmt
 	deleteAgentStmt               *sql.Stmt
@@ -1102,6 +1111,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		clientStmt:                    q.clientStmt,
 		clusterIdentityStmt:           q.clusterIdentityStmt,
 		countHoldersEverywhereStmt:    q.countHoldersEverywhereStmt,
+		countRolesStmt:                q.countRolesStmt,
 		countSignInAttemptsStmt:       q.countSignInAttemptsStmt,
 		countUsersStmt:                q.countUsersStmt,
 		deleteAgentStmt:               q.deleteAgentStmt,

@@ -59,12 +59,23 @@ SELECT COUNT(DISTINCT u.id)
 FROM users u
 JOIN role_assignments a ON a.user_id = u.id
 JOIN role_permissions p ON p.role_id = a.role_id
-WHERE u.active AND a.client_id IS NULL AND p.permission = $1
+WHERE u.active AND u.kind = 'person' AND a.client_id IS NULL AND p.permission = $1
 `
 
-// Active users who hold a permission on the whole console.
+// Active people who hold a permission on the whole console.
 func (q *Queries) CountHoldersEverywhere(ctx context.Context, permission string) (int64, error) {
 	row := q.queryRow(ctx, q.countHoldersEverywhereStmt, countHoldersEverywhere, permission)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const countRoles = `-- name: CountRoles :one
+SELECT COUNT(*) FROM roles
+`
+
+func (q *Queries) CountRoles(ctx context.Context) (int64, error) {
+	row := q.queryRow(ctx, q.countRolesStmt, countRoles)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -484,35 +495,49 @@ func (q *Queries) InsertUser(ctx context.Context, arg InsertUserParams) (int64, 
 }
 
 const role = `-- name: Role :one
-SELECT id, name, name_folded, built_in, created_at FROM roles WHERE id = $1
+SELECT r.id, r.name, r.name_folded, r.built_in, r.created_at, (SELECT COUNT(DISTINCT a.user_id) FROM role_assignments a WHERE a.role_id = r.id) AS holders
+FROM roles r WHERE r.id = $1
 `
 
-func (q *Queries) Role(ctx context.Context, id string) (Role, error) {
+type RoleRow struct {
+	Role    Role
+	Holders int64
+}
+
+func (q *Queries) Role(ctx context.Context, id string) (RoleRow, error) {
 	row := q.queryRow(ctx, q.roleStmt, role, id)
-	var i Role
+	var i RoleRow
 	err := row.Scan(
-		&i.ID,
-		&i.Name,
-		&i.NameFolded,
-		&i.BuiltIn,
-		&i.CreatedAt,
+		&i.Role.ID,
+		&i.Role.Name,
+		&i.Role.NameFolded,
+		&i.Role.BuiltIn,
+		&i.Role.CreatedAt,
+		&i.Holders,
 	)
 	return i, err
 }
 
 const roleByName = `-- name: RoleByName :one
-SELECT id, name, name_folded, built_in, created_at FROM roles WHERE name_folded = $1
+SELECT r.id, r.name, r.name_folded, r.built_in, r.created_at, (SELECT COUNT(DISTINCT a.user_id) FROM role_assignments a WHERE a.role_id = r.id) AS holders
+FROM roles r WHERE r.name_folded = $1
 `
 
-func (q *Queries) RoleByName(ctx context.Context, nameFolded string) (Role, error) {
+type RoleByNameRow struct {
+	Role    Role
+	Holders int64
+}
+
+func (q *Queries) RoleByName(ctx context.Context, nameFolded string) (RoleByNameRow, error) {
 	row := q.queryRow(ctx, q.roleByNameStmt, roleByName, nameFolded)
-	var i Role
+	var i RoleByNameRow
 	err := row.Scan(
-		&i.ID,
-		&i.Name,
-		&i.NameFolded,
-		&i.BuiltIn,
-		&i.CreatedAt,
+		&i.Role.ID,
+		&i.Role.Name,
+		&i.Role.NameFolded,
+		&i.Role.BuiltIn,
+		&i.Role.CreatedAt,
+		&i.Holders,
 	)
 	return i, err
 }
@@ -545,24 +570,31 @@ func (q *Queries) RolePermissions(ctx context.Context, roleID string) ([]RolePer
 }
 
 const roles = `-- name: Roles :many
-SELECT id, name, name_folded, built_in, created_at FROM roles ORDER BY name_folded
+SELECT r.id, r.name, r.name_folded, r.built_in, r.created_at, (SELECT COUNT(DISTINCT a.user_id) FROM role_assignments a WHERE a.role_id = r.id) AS holders
+FROM roles r ORDER BY r.name_folded
 `
 
-func (q *Queries) Roles(ctx context.Context) ([]Role, error) {
+type RolesRow struct {
+	Role    Role
+	Holders int64
+}
+
+func (q *Queries) Roles(ctx context.Context) ([]RolesRow, error) {
 	rows, err := q.query(ctx, q.rolesStmt, roles)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Role
+	var items []RolesRow
 	for rows.Next() {
-		var i Role
+		var i RolesRow
 		if err := rows.Scan(
-			&i.ID,
-			&i.Name,
-			&i.NameFolded,
-			&i.BuiltIn,
-			&i.CreatedAt,
+			&i.Role.ID,
+			&i.Role.Name,
+			&i.Role.NameFolded,
+			&i.Role.BuiltIn,
+			&i.Role.CreatedAt,
+			&i.Holders,
 		); err != nil {
 			return nil, err
 		}

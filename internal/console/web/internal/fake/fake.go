@@ -83,6 +83,14 @@ func (Sessions) UserID(ctx context.Context) string {
 	return ""
 }
 
+// ID implements web.Sessions.
+func (s Sessions) ID(ctx context.Context) string {
+	if s.UserID(ctx) == "" {
+		return ""
+	}
+	return Here
+}
+
 // Alive implements web.Sessions.
 func (s Sessions) Alive(ctx context.Context) (bool, error) { return s.UserID(ctx) != "", nil }
 
@@ -124,11 +132,58 @@ func (a Access) Principal(_ context.Context, userID string) (access.Principal, e
 func (a Access) ChangePassword(_ context.Context, _ access.Principal, current, next string) error {
 	switch {
 	case current != Password:
-		return problem.New(problem.Unprocessable, "wrong_password", "The current password does not match.").InField("current")
+		return problem.New(problem.Unprocessable, "wrong_password", "The current password does not match.").InField("currentPassword")
 	case len(next) < 12:
-		return problem.New(problem.Unprocessable, "weak_password", "The new password has fewer than 12 characters.").WithCure("Choose a longer one.").InField("next")
+		return problem.New(problem.Unprocessable, "weak_password", "The new password has fewer than 12 characters.").WithCure("Choose a longer one.").InField("newPassword")
 	}
 	return nil
+}
+
+// MintAPIToken implements web.Access.
+func (a Access) MintAPIToken(_ context.Context, p access.Principal, name string, expiresIn time.Duration) (access.APIToken, string, error) {
+	a.Lock()
+	defer a.Unlock()
+	return a.mintToken(p.UserID, name, expiresIn)
+}
+
+// APITokens implements web.Access.
+func (a Access) APITokens(ctx context.Context, p access.Principal) ([]access.APIToken, error) {
+	return People(a).APITokens(ctx, p, p.UserID)
+}
+
+// RevokeAPIToken implements web.Access.
+func (a Access) RevokeAPIToken(ctx context.Context, p access.Principal, tokenID string) error {
+	return People(a).RevokeAPIToken(ctx, p, p.UserID, tokenID)
+}
+
+// Sessions implements web.Access.
+func (a Access) Sessions(_ context.Context, p access.Principal) ([]access.Session, error) {
+	a.Lock()
+	defer a.Unlock()
+	return slices.Clone(a.Team.Sessions[p.UserID]), a.Broken
+}
+
+// EndSession implements web.Access.
+func (a Access) EndSession(_ context.Context, p access.Principal, id string) error {
+	a.Lock()
+	defer a.Unlock()
+	held := a.Team.Sessions[p.UserID]
+	i := slices.IndexFunc(held, func(s access.Session) bool { return s.ID == id })
+	if i < 0 {
+		return notFound("session")
+	}
+	a.Team.Sessions[p.UserID] = slices.Delete(slices.Clone(held), i, i+1)
+	return nil
+}
+
+// EndOtherSessions implements web.Access.
+func (a Access) EndOtherSessions(_ context.Context, p access.Principal, keep string) (int, error) {
+	a.Lock()
+	defer a.Unlock()
+	held := a.Team.Sessions[p.UserID]
+	left := slices.DeleteFunc(slices.Clone(held), func(s access.Session) bool { return s.ID != keep })
+	a.Team.Sessions[p.UserID] = left
+	return len(held) - len(left), nil
 }
 
 // Tenancy implements web.Tenancy.
