@@ -144,7 +144,8 @@ type world struct {
 	token      string // of the attempt
 	// someone holds assigned, and apiToken.
 	someone, assigned, apiToken string
-	own                         string // an API token of the caller
+	own, ownPlain               string // an API token of the caller
+	bearer                      string // sent with requests of the API
 	spare                       string // a role that nobody holds
 	reads, writes               tenancy.Role
 }
@@ -160,10 +161,16 @@ func must(t *testing.T, err error) {
 
 func newWorld(t *testing.T, publicURL string) *world {
 	t.Helper()
+	return newWorldOn(t, publicURL, store.Config{Path: filepath.Join(t.TempDir(), "proxima.db")})
+}
+
+func newWorldOn(t *testing.T, publicURL string, cfg store.Config) *world {
+	t.Helper()
 	ctx := t.Context()
 	w := &world{t: t, clock: clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
 	log := slog.New(slog.DiscardHandler)
-	db, err := store.Open(ctx, store.Config{Path: filepath.Join(t.TempDir(), "proxima.db"), Clock: w.clock})
+	cfg.Clock = w.clock
+	db, err := store.Open(ctx, cfg)
 	must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	hasher, err := access.NewHasher(access.Cost{MemoryKiB: 64, Iterations: 1, Parallelism: 1})
@@ -305,6 +312,10 @@ func (w *world) ask(cookies []*http.Cookie, method string, e example) *httptest.
 	if strings.HasPrefix(w.console.publicURL, "https:") {
 		r.TLS = &tls.ConnectionState{}
 	}
+	if strings.HasPrefix(e.path, "/api/") && w.bearer != "" {
+		r.Header.Set("Authorization", "Bearer "+w.bearer)
+		cookies = nil
+	}
 	for _, c := range cookies {
 		r.AddCookie(c)
 	}
@@ -395,14 +406,7 @@ func TestPageMatrix(t *testing.T) {
 
 // walk asks for every page first, and sends every form after.
 func (w *world) walk(caller, email string) {
-	w.own = "apt_none"
-	if email != "" {
-		p, err := w.console.access.SignIn(w.t.Context(), email, worldPassword, "192.0.2.1:1")
-		must(w.t, err)
-		token, _, err := w.console.access.MintAPIToken(w.t.Context(), p, "own", 0)
-		must(w.t, err)
-		w.own = token.ID
-	}
+	w.ownToken(email)
 	rules, examples := web.Matrix(), w.examples()
 	slices.SortStableFunc(rules, func(a, b web.Rule) int { return strings.Compare(a.Method, b.Method) })
 	for _, rule := range rules {
@@ -422,6 +426,19 @@ func (w *world) walk(caller, email string) {
 		answer := w.ask(cookies, rule.Method, e)
 		w.judge(rule, caller, e, answer)
 	}
+}
+
+// ownToken mints an API token of the caller.
+func (w *world) ownToken(email string) {
+	w.own = "apt_none"
+	if email == "" {
+		return
+	}
+	p, err := w.console.access.SignIn(w.t.Context(), email, worldPassword, "192.0.2.1:1")
+	must(w.t, err)
+	token, plain, err := w.console.access.MintAPIToken(w.t.Context(), p, "own", 0)
+	must(w.t, err)
+	w.own, w.ownPlain = token.ID, plain
 }
 
 func (w *world) judge(rule web.Rule, caller string, e example, answer *httptest.ResponseRecorder) {

@@ -77,10 +77,6 @@ func (s *server) AcceptIdentity(ctx context.Context, r api.AcceptIdentityRequest
 
 // ListObjects implements the operation listObjects.
 func (s *server) ListObjects(ctx context.Context, r api.ListObjectsRequestObject) (api.ListObjectsResponseObject, error) {
-	c, err := s.Inventory.Cluster(ctx, who(ctx), r.ClusterID)
-	if err != nil {
-		return nil, err
-	}
 	q := inventory.Query{
 		ClusterID: r.ClusterID, Section: inventory.Section(r.Section), Namespace: given(r.Params.Namespace),
 		State: given(r.Params.State), Kind: given(r.Params.Kind), Node: given(r.Params.Node), Text: given(r.Params.Q),
@@ -91,7 +87,7 @@ func (s *server) ListObjects(ctx context.Context, r api.ListObjectsRequestObject
 	if err != nil {
 		return nil, err
 	}
-	kinds := slices.DeleteFunc(slices.Clone(c.Kinds), func(k inventory.KindState) bool { return sectionOf(k.Kind) != q.Section })
+	kinds := slices.DeleteFunc(slices.Clone(page.Cluster.Kinds), func(k inventory.KindState) bool { return sectionOf(k.Kind) != q.Section })
 	return objectList{
 		Items: each(page.Objects, func(o inventory.Object) json.RawMessage { return o.Body }), Total: page.Total, Kinds: each(kinds, kind),
 	}, nil

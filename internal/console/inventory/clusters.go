@@ -105,7 +105,8 @@ func clusterNotFound(clusterID string) error {
 
 // Objects reads one page of a section.
 func (s *Service) Objects(ctx context.Context, p access.Principal, q Query) (Page, error) {
-	if _, err := s.Cluster(ctx, p, q.ClusterID); err != nil {
+	c, err := s.Cluster(ctx, p, q.ClusterID)
+	if err != nil {
 		return Page{}, err
 	}
 	keys := SortKeys(q.Section)
@@ -121,12 +122,13 @@ func (s *Service) Objects(ctx context.Context, p access.Principal, q Query) (Pag
 		return Page{}, unknownSort(q.Sort, keys)
 	}
 	if !storable(q.Namespace, q.State, q.Kind, q.Node, q.Text) {
-		return Page{}, nil // no stored text can match
+		return Page{Cluster: c}, nil // no stored text can match
 	}
 	page, err := s.Store.Objects(ctx, q)
 	if err != nil {
 		return Page{}, fmt.Errorf("list %s: %w", q.Section, err)
 	}
+	page.Cluster = c
 	return page, nil
 }
 

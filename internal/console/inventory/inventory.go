@@ -165,6 +165,7 @@ type Query struct {
 
 // Page is the answer to a Query.
 type Page struct {
+	Cluster Cluster // whose objects they are
 	Objects []Object
 	Total   int
 	// Namespaces and States are the values that the section's filters offer.

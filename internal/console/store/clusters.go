@@ -42,12 +42,16 @@ const (
 )
 
 // selectClusters is the one way to read clusters; scanCluster takes its columns.
-const selectClusters = `SELECT c.id, c.client_id, cl.name, c.environment_id, e.name, c.slug, c.name, c.uid, c.agent_id,
+const selectClusters = clusterColumns + clusterTables
+
+const clusterColumns = `SELECT c.id, c.client_id, cl.name, c.environment_id, e.name, c.slug, c.name, c.uid, c.agent_id,
 	COALESCE(a.name, ''), c.epoch, c.sync_number, c.partly_applied, c.revision, c.first_sync_at, c.last_sync_at, c.collected_at, c.version,
 	c.platform, c.provider, c.kinds, c.node_count, c.namespace_count, c.workload_count, c.pod_count,
 	c.service_count, c.event_count, c.dropped, c.dropped_at, c.dropped_reason,
 	COALESCE(x.uid, ''), COALESCE(x.agent_id, ''), COALESCE(xa.name, ''), x.first_seen_at, x.seen_at,
-	(SELECT COUNT(*)` + collectorsOfCluster + ", " + clusterEnrolledAt + ", " + clusterHeartbeatAt + `
+	(SELECT COUNT(*)` + collectorsOfCluster + ", " + clusterEnrolledAt + ", " + clusterHeartbeatAt
+
+const clusterTables = `
 FROM clusters c
 JOIN clients cl ON cl.id = c.client_id
 JOIN environments e ON e.id = c.environment_id
@@ -55,11 +59,13 @@ LEFT JOIN agents a ON a.id = c.agent_id
 LEFT JOIN cluster_conflicts x ON x.cluster_id = c.id
 LEFT JOIN agents xa ON xa.id = x.agent_id`
 
-func scanCluster(r *sql.Rows) (inventory.Cluster, error) {
+func scanCluster(r *sql.Rows) (inventory.Cluster, error) { return readCluster(r.Scan) }
+
+func readCluster(scan func(...any) error) (inventory.Cluster, error) {
 	var c inventory.Cluster
 	var firstSyncAt, lastSyncAt, collectedAt, droppedAt, firstSeenAt, seenAt, enrolledAt, heartbeatAt dbtype.Time
 	var kinds string
-	err := r.Scan(&c.ID, &c.ClientID, &c.ClientName, &c.EnvironmentID, &c.EnvironmentName, &c.Slug, &c.Name, &c.UID,
+	err := scan(&c.ID, &c.ClientID, &c.ClientName, &c.EnvironmentID, &c.EnvironmentName, &c.Slug, &c.Name, &c.UID,
 		&c.AgentID, &c.AgentName, &c.Epoch, &c.Sync, &c.PartlyApplied, &c.Revision, &firstSyncAt, &lastSyncAt, &collectedAt, &c.Version,
 		&c.Platform, &c.Provider, &kinds, &c.Counts.Nodes, &c.Counts.Namespaces, &c.Counts.Workloads, &c.Counts.Pods,
 		&c.Counts.Services, &c.Counts.Events, &c.Dropped, &droppedAt, &c.DroppedReason,
@@ -141,11 +147,14 @@ func (s inventoryStore) Clusters(ctx context.Context, q inventory.ClusterQuery) 
 		return nil, 0, err
 	}
 	err = s.db.snapshot(ctx, func(r reads) error {
-		if total, err = count(ctx, r.raw, "clusters c", &l); err != nil {
-			return err
+		condition := l.condition()
+		query := clusterColumns + ", COUNT(*) OVER ()" + clusterTables + condition + order + l.page(q.Limit, 500, q.Offset)
+		found, err = rows(ctx, r.raw, query, l.args, func(r *sql.Rows) (inventory.Cluster, error) {
+			return readCluster(func(dest ...any) error { return r.Scan(append(dest, &total)...) })
+		})
+		if err == nil && len(found) == 0 && q.Offset > 0 { // beyond the last page no row tells the total
+			total, err = count(ctx, r.raw, "clusters c", &l)
 		}
-		query := selectClusters + l.condition() + order + l.page(q.Limit, 500, q.Offset)
-		found, err = rows(ctx, r.raw, query, l.args, scanCluster)
 		return err
 	})
 	return found, total, inventoryErrors().translate(err, "list clusters")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 
 	"prxm.uz/proxima/internal/console/inventory"
@@ -206,21 +207,40 @@ func (s inventoryStore) Objects(ctx context.Context, q inventory.Query) (page in
 		return page, err
 	}
 	err = s.db.snapshot(ctx, func(r reads) error {
-		if page.Total, err = count(ctx, r.raw, "inventory_objects", &l); err != nil {
+		if page, err = r.countObjects(ctx, &l); err != nil {
 			return err
 		}
 		query := selectObjects + l.condition() + order + l.page(q.Limit, 500, q.Offset)
-		if page.Objects, err = rows(ctx, r.raw, query, l.args, scanObject); err != nil {
-			return err
-		}
-		at := sqlgen.ObjectNamespacesParams{ClusterID: q.ClusterID, Section: string(q.Section)}
-		if page.Namespaces, err = r.q.ObjectNamespaces(ctx, at); err != nil {
-			return err
-		}
-		page.States, err = r.q.ObjectStates(ctx, sqlgen.ObjectStatesParams(at))
+		page.Objects, err = rows(ctx, r.raw, query, l.args, scanObject)
 		return err
 	})
 	return page, inventoryErrors().translate(err, "list "+string(q.Section)+" of cluster "+q.ClusterID)
+}
+
+// countObjects counts what matches, and lists what the filters of the section offer. The first two values of the list
+// are the cluster and the section.
+func (r reads) countObjects(ctx context.Context, l *list) (page inventory.Page, err error) {
+	const of = " FROM inventory_objects WHERE cluster_id = $1 AND section = $2 AND "
+	query := "SELECT 'total', '', COUNT(*) FROM inventory_objects" + l.condition() +
+		" UNION ALL SELECT DISTINCT 'namespace', namespace, 0" + of + "namespace <> ''" +
+		" UNION ALL SELECT DISTINCT 'state', state, 0" + of + "state <> ''"
+	_, err = rows(ctx, r.raw, query, l.args, func(r *sql.Rows) (struct{}, error) {
+		var what, value string
+		var n int
+		err := r.Scan(&what, &value, &n)
+		switch what {
+		case "total":
+			page.Total = n
+		case "namespace":
+			page.Namespaces = append(page.Namespaces, value)
+		case "state":
+			page.States = append(page.States, value)
+		}
+		return struct{}{}, err
+	})
+	slices.Sort(page.Namespaces)
+	slices.Sort(page.States)
+	return page, err
 }
 
 func (s inventoryStore) Object(ctx context.Context, clusterID string, k inventory.Key) (inventory.Object, error) {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"time"
 
 	"prxm.uz/proxima/internal/console/access"
@@ -17,6 +18,37 @@ func (l *list) countWithin(table, belongs, environmentColumn string, reach acces
 	inner.reach("x.client_id", environmentColumn, reach)
 	l.args = inner.args
 	return "(SELECT COUNT(*) FROM " + table + " x" + inner.condition() + ")"
+}
+
+const selectPlaces = `SELECT c.id, c.name, c.created_at, e.id, e.name, e.created_at
+FROM clients c
+LEFT JOIN environments e ON e.client_id = c.id`
+
+func (s tenancyStore) Places(ctx context.Context, reach access.Reach) (found tenancy.Places, err error) {
+	var within list
+	within.reach("e.client_id", "e.id", reach)
+	l := list{args: within.args}
+	l.touched("c.id", reach)
+	query := selectPlaces + strings.Join(append([]string{""}, within.where...), " AND ") + l.condition() + " ORDER BY c.name_folded, c.id, e.name_folded, e.id"
+	_, err = rows(ctx, s.db.reader, query, l.args, func(r *sql.Rows) (struct{}, error) {
+		var c tenancy.Client
+		var environmentID, environmentName dbtype.Text
+		var createdAt, environmentAt dbtype.Time
+		if err := r.Scan(&c.ID, &c.Name, &createdAt, &environmentID, &environmentName, &environmentAt); err != nil {
+			return struct{}{}, err
+		}
+		c.CreatedAt = createdAt.Time
+		if n := len(found.Clients); n == 0 || found.Clients[n-1].ID != c.ID {
+			found.Clients = append(found.Clients, c)
+		}
+		if environmentID != "" {
+			found.Environments = append(found.Environments, tenancy.Environment{
+				ID: string(environmentID), ClientID: c.ID, Name: string(environmentName), CreatedAt: environmentAt.Time,
+			})
+		}
+		return struct{}{}, nil
+	})
+	return found, tenancyErrors().translate(err, "list clients and environments")
 }
 
 func (s tenancyStore) ClientSummaries(ctx context.Context, q tenancy.ClientQuery, sight tenancy.Sight) ([]tenancy.ClientSummary, int, error) {

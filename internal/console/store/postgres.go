@@ -24,7 +24,7 @@ func (db *DB) openPostgres(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("%w; write it as postgres://user:password@host:5432/name, and what is neither letter nor digit in the password as %% and two hexadecimal digits", err)
 	}
-	db.writer = stdlib.OpenDB(*conf)
+	db.writer = cfg.open(stdlib.GetConnector(*conf))
 	n := cfg.Connections
 	if n <= 0 {
 		n = defaultConnections

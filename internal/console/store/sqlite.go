@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -44,13 +43,13 @@ func (db *DB) openSQLite(ctx context.Context, cfg Config) error {
 	if err := drv.RegisterCollationUtf8("C", strings.Compare); err != nil {
 		return fmt.Errorf("register the collation: %w", err)
 	}
-	db.writer = sql.OpenDB(sqliteConnector{drv, sqliteName(cfg.Path, "&_txlock=immediate")})
+	db.writer = cfg.open(sqliteConnector{drv, sqliteName(cfg.Path, "&_txlock=immediate")})
 	db.writer.SetMaxOpenConns(1)
 	// The writer comes first: it makes the file a write-ahead database before anybody reads.
 	if err := db.writer.PingContext(ctx); err != nil {
 		return fmt.Errorf("open the database file %s: %w", cfg.Path, err)
 	}
-	db.reader = sql.OpenDB(sqliteConnector{drv, sqliteName(cfg.Path, "&_pragma=query_only(1)")})
+	db.reader = cfg.open(sqliteConnector{drv, sqliteName(cfg.Path, "&_pragma=query_only(1)")})
 	db.reader.SetMaxOpenConns(readers)
 	db.reader.SetMaxIdleConns(readers)
 	return nil

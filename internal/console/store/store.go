@@ -10,6 +10,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,6 +34,15 @@ type Config struct {
 	Logger *slog.Logger
 	// Clock paces retries. Nil is the machine's own.
 	Clock clock.Clock
+	// Around, where not nil, stands around what opens connections; tests count statements there.
+	Around func(driver.Connector) driver.Connector
+}
+
+func (c Config) open(connector driver.Connector) *sql.DB {
+	if c.Around != nil {
+		connector = c.Around(connector)
+	}
+	return sql.OpenDB(connector)
 }
 
 // DB is an open database. All methods may be used from several goroutines at once.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -163,6 +164,19 @@ func TestReachDecidesWhatListsShow(t *testing.T) {
 				gotEnvironments = append(gotEnvironments, one.ID)
 			}
 			slices.Sort(gotEnvironments)
+			places, err := s.Places(ctx, c.reach)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(clients, places.Clients); diff != "" {
+				t.Errorf("%s: clients of the places %s", name, diff)
+			}
+			slices.SortFunc(environments, func(a, b tenancy.Environment) int {
+				return strings.Compare(a.ClientID+" "+a.Name, b.ClientID+" "+b.Name)
+			})
+			if diff := cmp.Diff(environments, places.Environments); diff != "" {
+				t.Errorf("%s: environments of the places %s", name, diff)
+			}
 			if diff := cmp.Diff(c.clients, gotClients); diff != "" {
 				t.Errorf("%s: clients %s", name, diff)
 			}

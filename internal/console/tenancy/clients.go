@@ -20,19 +20,26 @@ const (
 
 // Clients lists the clients that p may read, by name.
 func (s *Service) Clients(ctx context.Context, p access.Principal) ([]Client, error) {
-	return s.ClientsFor(ctx, p, access.ClientsRead)
-}
-
-// ClientsFor lists the clients on which, or on an environment of which, p holds the permission.
-func (s *Service) ClientsFor(ctx context.Context, p access.Principal, perm access.Permission) ([]Client, error) {
-	if !p.AllowsSomewhere(perm) {
-		return nil, access.Refuse(perm)
+	if !p.AllowsSomewhere(access.ClientsRead) {
+		return nil, access.Refuse(access.ClientsRead)
 	}
-	clients, err := s.store.Clients(ctx, p.Reach(perm))
+	clients, err := s.store.Clients(ctx, p.Reach(access.ClientsRead))
 	if err != nil {
 		return nil, fmt.Errorf("list clients: %w", err)
 	}
 	return clients, nil
+}
+
+// PlacesFor lists the clients on which, or on an environment of which, p holds the permission, and those environments.
+func (s *Service) PlacesFor(ctx context.Context, p access.Principal, perm access.Permission) (Places, error) {
+	if !p.AllowsSomewhere(perm) {
+		return Places{}, access.Refuse(perm)
+	}
+	places, err := s.store.Places(ctx, p.Reach(perm))
+	if err != nil {
+		return Places{}, fmt.Errorf("list clients and environments: %w", err)
+	}
+	return places, nil
 }
 
 // Client reads a client. A role on one of its environments suffices to see its name.
@@ -100,24 +107,16 @@ func (s *Service) RenameClient(ctx context.Context, p access.Principal, clientID
 
 // Environments lists the environments of a client that p may read, by name.
 func (s *Service) Environments(ctx context.Context, p access.Principal, clientID string) ([]Environment, error) {
-	return s.EnvironmentsFor(ctx, p, clientID, access.ClientsRead)
-}
-
-// EnvironmentsFor lists the environments of a client on which p holds the permission, by name; an empty
-// clientID lists those of every client.
-func (s *Service) EnvironmentsFor(ctx context.Context, p access.Principal, clientID string, perm access.Permission) ([]Environment, error) {
-	if !p.AllowsSomewhere(perm) {
-		return nil, access.Refuse(perm)
+	if !p.AllowsSomewhere(access.ClientsRead) {
+		return nil, access.Refuse(access.ClientsRead)
 	}
-	if clientID != "" {
-		if !p.Touches(access.Scope{ClientID: clientID}) {
-			return nil, notFound("client " + clientID)
-		}
-		if _, err := s.store.Client(ctx, clientID); err != nil {
-			return nil, answer(err, "client "+clientID, "name")
-		}
+	if !p.Touches(access.Scope{ClientID: clientID}) {
+		return nil, notFound("client " + clientID)
 	}
-	environments, err := s.store.Environments(ctx, clientID, p.Reach(perm))
+	if _, err := s.store.Client(ctx, clientID); err != nil {
+		return nil, answer(err, "client "+clientID, "name")
+	}
+	environments, err := s.store.Environments(ctx, clientID, p.Reach(access.ClientsRead))
 	if err != nil {
 		return nil, fmt.Errorf("list environments: %w", err)
 	}

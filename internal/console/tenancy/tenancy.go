@@ -24,6 +24,12 @@ type Environment struct {
 	CreatedAt time.Time
 }
 
+// Places are clients with their environments: the clients by name, the environments by client and name.
+type Places struct {
+	Clients      []Client
+	Environments []Environment
+}
+
 // UserKind tells people from programs.
 type UserKind string
 
@@ -166,6 +172,8 @@ type Store interface {
 	// Environments lists the environments of one client that reach covers, by name; an empty clientID
 	// lists those of every client.
 	Environments(ctx context.Context, clientID string, reach access.Reach) ([]Environment, error)
+	// Places lists the clients that reach touches, and the environments of them that it covers.
+	Places(ctx context.Context, reach access.Reach) (Places, error)
 	// ClientSummaries reads a page of the clients that the sight's environments lie in, by name, with the
 	// number of all that match.
 	ClientSummaries(ctx context.Context, q ClientQuery, sight Sight) ([]ClientSummary, int, error)

@@ -34,6 +34,11 @@ func (s *server) head(v *visit, current inventory.Section) (clusterHead, error) 
 	if err != nil {
 		return clusterHead{}, err
 	}
+	return s.headOf(v, c, current), nil
+}
+
+// headOf is head of a cluster that was read.
+func (s *server) headOf(v *visit, c inventory.Cluster, current inventory.Section) clusterHead {
 	head := clusterHead{
 		Cluster:  c,
 		Facts:    []fact{enrolledFact(c), heartbeatFact(c, v.now), inventoryFact(c, v.now, s.SyncInterval)},
@@ -46,7 +51,7 @@ func (s *server) head(v *visit, current inventory.Section) (clusterHead, error) 
 			Address: sectionPath(c.ID, section), Current: section == current,
 		})
 	}
-	return head, nil
+	return head
 }
 
 func sectionPath(clusterID string, s inventory.Section) string {
@@ -93,19 +98,16 @@ type eventRow struct {
 const warningsShown = 5
 
 func (s *server) cluster(v *visit) error {
-	head, err := s.head(v, "")
-	if err != nil {
-		return err
-	}
-	page := overviewData{base: s.base(v, head.Cluster.Name, "clusters"), clusterHead: head, Dropping: dropping(head.Cluster, v.now)}
-	for _, k := range head.Cluster.Kinds {
-		page.Kinds = append(page.Kinds, kindRow{KindState: k, Fact: kindFact(k)})
-	}
 	events, err := s.Inventory.Objects(v.ctx(), v.who, inventory.Query{
-		ClusterID: head.Cluster.ID, Section: inventory.SectionEvents, State: "Warning", Sort: "age", Limit: warningsShown,
+		ClusterID: v.r.PathValue("id"), Section: inventory.SectionEvents, State: "Warning", Sort: "age", Limit: warningsShown,
 	})
 	if err != nil {
 		return err
+	}
+	head := s.headOf(v, events.Cluster, "")
+	page := overviewData{base: s.base(v, head.Cluster.Name, "clusters"), clusterHead: head, Dropping: dropping(head.Cluster, v.now)}
+	for _, k := range head.Cluster.Kinds {
+		page.Kinds = append(page.Kinds, kindRow{KindState: k, Fact: kindFact(k)})
 	}
 	for _, o := range events.Objects {
 		page.Warnings = append(page.Warnings, warningOf(head.Cluster.ID, o))

@@ -33,20 +33,20 @@ type clusterRow struct {
 
 func (s *server) clusters(v *visit) error {
 	l := readList(v.r, clustersPageSize, inventory.ClusterSortKeys())
-	if !l.filtered("q", "client", "environment") {
-		if first, err := s.startNeeded(v); err != nil {
-			return err
-		} else if first {
-			v.goTo("/start")
-			return nil
-		}
-	}
 	clusters, total, err := s.Inventory.Clusters(v.ctx(), v.who, inventory.ClusterQuery{
 		ClientID: l.get("client"), EnvironmentID: l.get("environment"), Text: l.get("q"),
 		Sort: l.Sort, Desc: l.Desc, Limit: l.Size, Offset: l.offset(),
 	})
 	if err != nil {
 		return err
+	}
+	if total == 0 && !l.filtered("q", "client", "environment") {
+		if first, err := s.startNeeded(v); err != nil {
+			return err
+		} else if first {
+			v.goTo("/start")
+			return nil
+		}
 	}
 	page := clustersData{
 		base: s.base(v, "Clusters", "clusters"), List: l, Pager: l.pager(len(clusters), total),

@@ -71,20 +71,17 @@ func (s *server) section(v *visit) error {
 	if err != nil {
 		return err
 	}
-	head, err := s.head(v, section)
-	if err != nil {
-		return err
-	}
 	columns := columnsOf(section)
 	l := readList(v.r, sectionPageSize, inventory.SortKeys(section))
 	found, err := s.Inventory.Objects(v.ctx(), v.who, inventory.Query{
-		ClusterID: head.Cluster.ID, Section: section, Text: l.get("q"), Namespace: l.get("namespace"),
+		ClusterID: v.r.PathValue("id"), Section: section, Text: l.get("q"), Namespace: l.get("namespace"),
 		State: l.get("state"), Kind: l.get("kind"), Node: l.get("node"),
 		Sort: l.Sort, Desc: l.Desc, Limit: l.Size, Offset: l.offset(),
 	})
 	if err != nil {
 		return err
 	}
+	head := s.headOf(v, found.Cluster, section)
 	page := sectionData{
 		base: s.base(v, sectionTitle(section)+" of "+head.Cluster.Name, "clusters"), clusterHead: head, Section: section,
 		List: l, Pager: l.pager(len(found.Objects), found.Total), Columns: columns,

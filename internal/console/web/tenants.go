@@ -10,21 +10,14 @@ import (
 
 // names knows the clients and environments that the caller may see, to offer them in forms and to
 // write their names where rows hold ids.
-type names struct {
-	Clients      []tenancy.Client
-	Environments []tenancy.Environment
-}
+type names struct{ tenancy.Places }
 
 func (s *server) names(v *visit, perm access.Permission) (names, error) {
 	if !v.may(perm) { // somebody without a role has a profile too
 		return names{}, nil
 	}
-	clients, err := s.Tenancy.ClientsFor(v.ctx(), v.who, perm)
-	if err != nil {
-		return names{}, err
-	}
-	environments, err := s.Tenancy.EnvironmentsFor(v.ctx(), v.who, "", perm)
-	return names{Clients: clients, Environments: environments}, err
+	places, err := s.Tenancy.PlacesFor(v.ctx(), v.who, perm)
+	return names{places}, err
 }
 
 // client is the name of a client, or its id where the caller may not see it.
@@ -84,8 +77,8 @@ func (s *server) startNeeded(v *visit) (bool, error) {
 	if !v.who.Allows(access.ClientsWrite, access.Scope{}) {
 		return false, nil
 	}
-	environments, err := s.Tenancy.EnvironmentsFor(v.ctx(), v.who, "", access.ClientsWrite)
-	return len(environments) == 0, err
+	places, err := s.Tenancy.PlacesFor(v.ctx(), v.who, access.ClientsWrite)
+	return len(places.Environments) == 0, err
 }
 
 func (s *server) startPage(v *visit) error {
@@ -99,12 +92,12 @@ func (s *server) startPage(v *visit) error {
 	}
 	page := startData{base: s.base(v, "First client", "clusters"), Environment: "prod"}
 	page.Narrow = true
-	clients, err := s.Tenancy.ClientsFor(v.ctx(), v.who, access.ClientsWrite)
+	places, err := s.Tenancy.PlacesFor(v.ctx(), v.who, access.ClientsWrite)
 	if err != nil {
 		return err
 	}
-	if len(clients) > 0 { // the last try ended between the two
-		page.Client = clients[0].Name
+	if len(places.Clients) > 0 { // the last try ended between the two
+		page.Client = places.Clients[0].Name
 	}
 	return v.render(http.StatusOK, startView(page))
 }
@@ -134,11 +127,11 @@ func (s *server) start(v *visit) error {
 }
 
 func (s *server) clientNamed(v *visit, name string) (tenancy.Client, error) {
-	clients, err := s.Tenancy.ClientsFor(v.ctx(), v.who, access.ClientsWrite)
+	places, err := s.Tenancy.PlacesFor(v.ctx(), v.who, access.ClientsWrite)
 	if err != nil {
 		return tenancy.Client{}, err
 	}
-	for _, c := range clients {
+	for _, c := range places.Clients {
 		if strings.EqualFold(c.Name, name) {
 			return c, nil
 		}

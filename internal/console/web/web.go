@@ -71,10 +71,8 @@ type Access interface {
 
 // Tenancy lists and makes clients and environments.
 type Tenancy interface {
-	// ClientsFor lists the clients in which p holds perm anywhere.
-	ClientsFor(ctx context.Context, p access.Principal, perm access.Permission) ([]tenancy.Client, error)
-	// EnvironmentsFor lists the environments of every client where clientID is "".
-	EnvironmentsFor(ctx context.Context, p access.Principal, clientID string, perm access.Permission) ([]tenancy.Environment, error)
+	// PlacesFor lists the clients in which p holds perm anywhere, and the environments on which p does.
+	PlacesFor(ctx context.Context, p access.Principal, perm access.Permission) (tenancy.Places, error)
 	// CreateClient needs a name that no other client has.
 	CreateClient(ctx context.Context, p access.Principal, name string) (tenancy.Client, error)
 	// CreateEnvironment needs a name that no other environment of the client has.

@@ -84,11 +84,3 @@ WHERE cluster_id = $1 AND section = $2 AND namespace = $3 AND name = $4 AND kind
 
 -- name: ObjectHashes :many
 SELECT section, namespace, name, kind, hash, unseen_since_at FROM inventory_objects WHERE cluster_id = $1;
-
--- name: ObjectNamespaces :many
-SELECT DISTINCT namespace FROM inventory_objects
-WHERE cluster_id = $1 AND section = $2 AND namespace <> '' ORDER BY namespace;
-
--- name: ObjectStates :many
-SELECT DISTINCT state FROM inventory_objects
-WHERE cluster_id = $1 AND section = $2 AND state <> '' ORDER BY state;

@@ -222,12 +222,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.objectHashesStmt, err = db.PrepareContext(ctx, objectHashes); err != nil {
 		return nil, fmt.Errorf("error preparing query ObjectHashes: %w", err)
 	}
-	if q.objectNamespacesStmt, err = db.PrepareContext(ctx, objectNamespaces); err != nil {
-		return nil, fmt.Errorf("error preparing query ObjectNamespaces: %w", err)
-	}
-	if q.objectStatesStmt, err = db.PrepareContext(ctx, objectStates); err != nil {
-		return nil, fmt.Errorf("error preparing query ObjectStates: %w", err)
-	}
 	if q.onboardingScopeStmt, err = db.PrepareContext(ctx, onboardingScope); err != nil {
 		return nil, fmt.Errorf("error preparing query OnboardingScope: %w", err)
 	}
@@ -701,16 +695,6 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing objectHashesStmt: %w", cerr)
 		}
 	}
-	if q.objectNamespacesStmt != nil {
-		if cerr := q.objectNamespacesStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing objectNamespacesStmt: %w", cerr)
-		}
-	}
-	if q.objectStatesStmt != nil {
-		if cerr := q.objectStatesStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing objectStatesStmt: %w", cerr)
-		}
-	}
 	if q.onboardingScopeStmt != nil {
 		if cerr := q.onboardingScopeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing onboardingScopeStmt: %w", cerr)
@@ -1046,8 +1030,6 @@ type Queries struct {
 	markObjectUnseenStmt          *sql.Stmt
 	nextEpochStmt                 *sql.Stmt
 	objectHashesStmt              *sql.Stmt
-	objectNamespacesStmt          *sql.Stmt
-	objectStatesStmt              *sql.Stmt
 	onboardingScopeStmt           *sql.Stmt
 	openOnboardingsStmt           *sql.Stmt
 	putClusterConflictStmt        *sql.Stmt
@@ -1166,8 +1148,6 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		markObjectUnseenStmt:          q.markObjectUnseenStmt,
 		nextEpochStmt:                 q.nextEpochStmt,
 		objectHashesStmt:              q.objectHashesStmt,
-		objectNamespacesStmt:          q.objectNamespacesStmt,
-		objectStatesStmt:              q.objectStatesStmt,
 		onboardingScopeStmt:           q.onboardingScopeStmt,
 		openOnboardingsStmt:           q.openOnboardingsStmt,
 		putClusterConflictStmt:        q.putClusterConflictStmt,

@@ -189,28 +189,20 @@ func (a Access) EndOtherSessions(_ context.Context, p access.Principal, keep str
 // Tenancy implements web.Tenancy.
 type Tenancy struct{ *World }
 
-// ClientsFor implements web.Tenancy.
-func (t Tenancy) ClientsFor(_ context.Context, p access.Principal, perm access.Permission) ([]tenancy.Client, error) {
+// PlacesFor implements web.Tenancy.
+func (t Tenancy) PlacesFor(_ context.Context, p access.Principal, perm access.Permission) (tenancy.Places, error) {
 	t.Lock()
 	defer t.Unlock()
-	var out []tenancy.Client
+	var out tenancy.Places
+	reach := p.Reach(perm)
 	for _, c := range t.Clients {
-		reach := p.Reach(perm)
 		if reach.All || slices.ContainsFunc(reach.Scopes, func(s access.Scope) bool { return s.ClientID == c.ID }) {
-			out = append(out, c)
+			out.Clients = append(out.Clients, c)
 		}
 	}
-	return out, t.Broken
-}
-
-// EnvironmentsFor implements web.Tenancy.
-func (t Tenancy) EnvironmentsFor(_ context.Context, p access.Principal, clientID string, perm access.Permission) ([]tenancy.Environment, error) {
-	t.Lock()
-	defer t.Unlock()
-	var out []tenancy.Environment
 	for _, e := range t.Environments {
-		if (clientID == "" || e.ClientID == clientID) && p.Allows(perm, access.Scope{ClientID: e.ClientID, EnvironmentID: e.ID}) {
-			out = append(out, e)
+		if p.Allows(perm, access.Scope{ClientID: e.ClientID, EnvironmentID: e.ID}) {
+			out.Environments = append(out.Environments, e)
 		}
 	}
 	return out, t.Broken
@@ -401,10 +393,12 @@ func (i Inventory) Cluster(_ context.Context, p access.Principal, id string) (in
 }
 
 // Objects implements web.Inventory.
-func (i Inventory) Objects(_ context.Context, _ access.Principal, q inventory.Query) (inventory.Page, error) {
+func (i Inventory) Objects(ctx context.Context, p access.Principal, q inventory.Query) (page inventory.Page, err error) {
+	if page.Cluster, err = i.Cluster(ctx, p, q.ClusterID); err != nil {
+		return page, err
+	}
 	i.Lock()
 	defer i.Unlock()
-	var page inventory.Page
 	var out []inventory.Object
 	for _, o := range i.World.Objects[q.ClusterID] {
 		if o.Section != q.Section {

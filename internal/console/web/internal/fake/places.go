@@ -13,12 +13,12 @@ import (
 
 // ClientSummaries implements web.Tenancy.
 func (t Tenancy) ClientSummaries(ctx context.Context, p access.Principal, q tenancy.ClientQuery) ([]tenancy.ClientSummary, int, error) {
-	clients, err := t.ClientsFor(ctx, p, access.ClientsRead)
+	places, err := t.PlacesFor(ctx, p, access.ClientsRead)
 	if err != nil {
 		return nil, 0, err
 	}
 	var out []tenancy.ClientSummary
-	for _, c := range clients {
+	for _, c := range places.Clients {
 		if !strings.Contains(strings.ToLower(c.Name), strings.ToLower(q.Text)) {
 			continue
 		}
@@ -38,7 +38,7 @@ func (t Tenancy) ClientSummaries(ctx context.Context, p access.Principal, q tena
 
 // EnvironmentSummaries implements web.Tenancy.
 func (t Tenancy) EnvironmentSummaries(ctx context.Context, p access.Principal, clientID string) ([]tenancy.EnvironmentSummary, error) {
-	environments, err := t.EnvironmentsFor(ctx, p, clientID, access.ClientsRead)
+	environments, err := t.environmentsOf(ctx, p, clientID)
 	var out []tenancy.EnvironmentSummary
 	for _, e := range environments {
 		out = append(out, tenancy.EnvironmentSummary{Environment: e, Clusters: t.contents(e.ID).Clusters})
@@ -65,8 +65,8 @@ func (t Tenancy) contents(environmentID string) tenancy.Contents {
 
 // Client implements web.Tenancy.
 func (t Tenancy) Client(ctx context.Context, p access.Principal, clientID string) (tenancy.Client, error) {
-	clients, err := t.ClientsFor(ctx, p, access.ClientsRead)
-	for _, c := range clients {
+	places, err := t.PlacesFor(ctx, p, access.ClientsRead)
+	for _, c := range places.Clients {
 		if c.ID == clientID {
 			return c, err
 		}
@@ -76,7 +76,7 @@ func (t Tenancy) Client(ctx context.Context, p access.Principal, clientID string
 
 // Environment implements web.Tenancy.
 func (t Tenancy) Environment(ctx context.Context, p access.Principal, environmentID string) (tenancy.Environment, error) {
-	environments, err := t.EnvironmentsFor(ctx, p, "", access.ClientsRead)
+	environments, err := t.environmentsOf(ctx, p, "")
 	for _, e := range environments {
 		if e.ID == environmentID {
 			return e, err
@@ -152,7 +152,7 @@ func (t Tenancy) ClientContents(ctx context.Context, p access.Principal, clientI
 		return c, tenancy.Contents{}, err
 	}
 	contents := tenancy.Contents{Assignments: 1}
-	environments, err := t.EnvironmentsFor(ctx, p, clientID, access.ClientsRead)
+	environments, err := t.environmentsOf(ctx, p, clientID)
 	for _, e := range environments {
 		contents.Environments = append(contents.Environments, e.Name)
 	}
@@ -200,4 +200,11 @@ func (t Tenancy) DeleteEnvironment(ctx context.Context, p access.Principal, envi
 	defer t.Unlock()
 	t.Environments = slices.DeleteFunc(t.Environments, func(e tenancy.Environment) bool { return e.ID == environmentID })
 	return nil
+}
+
+// environmentsOf lists those of every client where clientID is "".
+func (t Tenancy) environmentsOf(ctx context.Context, p access.Principal, clientID string) ([]tenancy.Environment, error) {
+	places, err := t.PlacesFor(ctx, p, access.ClientsRead)
+	elsewhere := func(e tenancy.Environment) bool { return clientID != "" && e.ClientID != clientID }
+	return slices.DeleteFunc(places.Environments, elsewhere), err
 }
