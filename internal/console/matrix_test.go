@@ -133,7 +133,7 @@ func foreign() []string { return []string{"Quagga", "quagga-node", "okapi", "Her
 // world is the whole handler of console on a real SQLite store: the clients acme (environments prod and test) and
 // zeta, and in acme's prod a cluster with a node, an agent and an attempt.
 type world struct {
-	t          *testing.T
+	t          testing.TB
 	clock      *clocktest.Manual
 	console    *console
 	handler    http.Handler
@@ -152,7 +152,7 @@ type world struct {
 
 const worldPassword = "correct horse battery"
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func newWorld(t *testing.T, publicURL string) *world {
 	return newWorldOn(t, publicURL, store.Config{Path: filepath.Join(t.TempDir(), "proxima.db")})
 }
 
-func newWorldOn(t *testing.T, publicURL string, cfg store.Config) *world {
+func newWorldOn(t testing.TB, publicURL string, cfg store.Config) *world {
 	t.Helper()
 	ctx := t.Context()
 	w := &world{t: t, clock: clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
