@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -44,8 +46,19 @@ func TestRotation(t *testing.T) {
 	if err := agent.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	status, err := c.Do(t.Context(), http.MethodPost, path, nil, nil)
-	if status != http.StatusServiceUnavailable || err == nil || !strings.Contains(err.Error(), "agent_offline") {
-		t.Errorf("an agent that is gone: %d, %v", status, err)
+	// Until the server has noticed that the connection is gone, the command is taken by nobody.
+	err := harness.Await(t.Context(), "agent_offline", func(ctx context.Context) error {
+		status, err := c.Do(ctx, http.MethodPost, path, nil, nil)
+		switch {
+		case status == http.StatusServiceUnavailable && err != nil && strings.Contains(err.Error(), "agent_offline"):
+			return nil
+		case status != http.StatusServiceUnavailable || err == nil || !strings.Contains(err.Error(), "agent_no_reply"):
+			t.Errorf("an agent that is gone: %d, %v", status, err)
+			return nil
+		}
+		return fmt.Errorf("%d, %w", status, err)
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
