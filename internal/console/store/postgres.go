@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,7 +25,9 @@ func (db *DB) openPostgres(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("%w; write it as postgres://user:password@host:5432/name, and what is neither letter nor digit in the password as %% and two hexadecimal digits", err)
 	}
-	db.writer = cfg.open(stdlib.GetConnector(*conf))
+	lost := &losses{}
+	conf.Tracer = lost
+	db.writer = cfg.open(stdlib.GetConnector(*conf, stdlib.OptionShouldPing(lost.doubtful)))
 	n := cfg.Connections
 	if n <= 0 {
 		n = defaultConnections
@@ -37,6 +40,44 @@ func (db *DB) openPostgres(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("reach PostgreSQL at %s: %w; see that it runs, takes connections from here, and knows the user, password and database of postgres://user:password@host:5432/name", conf.Host, err)
 	}
 	return nil
+}
+
+// losses counts connections that were lost or could not be made. A server that stopped closed all of them, so that
+// after a loss each is tried before it is used again.
+type losses struct{ n atomic.Int64 }
+
+// lossesKnown is where a connection keeps how many losses there were when it was tried last.
+const lossesKnown = "losses"
+
+func (l *losses) doubtful(_ context.Context, p stdlib.ShouldPingParams) bool {
+	known, now := p.Conn.PgConn().CustomData(), l.n.Load()
+	doubtful := p.IdleDuration > time.Second || known[lossesKnown] != any(now)
+	known[lossesKnown] = now // one that does not answer is thrown away
+	return doubtful
+}
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (*losses) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (l *losses) TraceQueryEnd(_ context.Context, c *pgx.Conn, d pgx.TraceQueryEndData) {
+	if d.Err != nil && c.IsClosed() {
+		l.n.Add(1)
+	}
+}
+
+// TraceConnectStart implements pgx.ConnectTracer.
+func (*losses) TraceConnectStart(ctx context.Context, _ pgx.TraceConnectStartData) context.Context {
+	return ctx
+}
+
+// TraceConnectEnd implements pgx.ConnectTracer.
+func (l *losses) TraceConnectEnd(_ context.Context, d pgx.TraceConnectEndData) {
+	if d.Err != nil {
+		l.n.Add(1)
+	}
 }
 
 // parsePostgres reads a URL, or the key=value text that the driver takes too. Its errors hold no part of the
