@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,10 +14,8 @@ import (
 	"prxm.uz/proxima/internal/console/enrollment"
 	"prxm.uz/proxima/internal/console/fleet"
 	"prxm.uz/proxima/internal/console/inventory"
-	"prxm.uz/proxima/internal/console/store"
 	"prxm.uz/proxima/internal/console/tenancy"
 	"prxm.uz/proxima/internal/console/web"
-	"prxm.uz/proxima/test/harness"
 )
 
 // A full console: 250 clients of two environments, in each two clusters of five agents and 50 pods.
@@ -188,11 +185,7 @@ func TestPagesOfAFullConsole(t *testing.T) {
 
 // BenchmarkPagesOfAFullConsole asks for each list in turn; p95 is of all requests for one of them.
 func BenchmarkPagesOfAFullConsole(b *testing.B) {
-	h := harness.New(b)
-	for engine, cfg := range map[string]store.Config{
-		"sqlite":   {Path: filepath.Join(b.TempDir(), "proxima.db")},
-		"postgres": {URL: h.Database(h.Postgres())},
-	} {
+	for engine, cfg := range engines(b) {
 		w := newWorldOn(b, "http://console.example", cfg)
 		w.fillUp()
 		cookies := w.signIn("root@example.com")

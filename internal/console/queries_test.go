@@ -18,14 +18,20 @@ const (
 	statementsOfARow  = 8
 )
 
+// engines are an empty database of each.
+func engines(tb testing.TB) map[string]store.Config {
+	tb.Helper()
+	h := harness.New(tb)
+	return map[string]store.Config{
+		"sqlite":   {Path: filepath.Join(tb.TempDir(), "proxima.db")},
+		"postgres": {URL: h.Database(h.Postgres())},
+	}
+}
+
 // TestStatements counts what each page and each operation that reads sends to the database, on both engines. A page or an
 // operation without a row in its address is a list, and so is a section of a cluster.
 func TestStatements(t *testing.T) {
-	h := harness.New(t)
-	for engine, cfg := range map[string]store.Config{
-		"sqlite":   {Path: filepath.Join(t.TempDir(), "proxima.db")},
-		"postgres": {URL: h.Database(h.Postgres())},
-	} {
+	for engine, cfg := range engines(t) {
 		t.Run(engine, func(t *testing.T) {
 			var heard statements
 			cfg.Around = heard.around

@@ -459,7 +459,7 @@ func TestProfile(t *testing.T) {
 	wantText(t, s.post("/profile/password", form("x", "a long enough one", "a long enough one"), 422).byID(t, "current-error"), "does not match")
 	wantText(t, s.post("/profile/password", form(fake.Password, "short", "short"), 422).byID(t, "next-error"), "fewer than 12")
 	a := s.post("/profile/password", form(fake.Password, "a long enough one", "a long enough one"), http.StatusSeeOther)
-	wantText(t, s.get(a.Header.Get("Location"), http.StatusOK).page, "Your password was changed")
+	wantText(t, s.get(a.Header.Get("Location"), http.StatusOK).page, "Your password was changed, and your other sessions ended.")
 }
 
 func TestTheme(t *testing.T) {

@@ -74,14 +74,6 @@ func heldRole(m tenancy.Member, roleID string) string {
 	return m.Assignments[i].RoleName
 }
 
-func roleOptions(roles []tenancy.Role) []option {
-	out := make([]option, len(roles))
-	for i, r := range roles {
-		out[i] = option{r.ID, r.Name}
-	}
-	return out
-}
-
 // rolesInShort is how many roles of a user the list spells out.
 const rolesInShort = 3
 
@@ -118,7 +110,9 @@ func (s *server) grantForm(v *visit) (grantForm, error) {
 	if err != nil {
 		return form, err
 	}
-	form.Roles = roleOptions(roles)
+	for _, r := range roles {
+		form.Roles = append(form.Roles, option{r.ID, r.Name})
+	}
 	names, err := s.names(v, access.ClientsRead)
 	if err != nil {
 		return form, err
